@@ -1,0 +1,1 @@
+"""Assembler bridge: .pto text to checked dialect to kernel C++."""

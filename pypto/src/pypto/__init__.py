@@ -1,0 +1,1 @@
+"""Tile programs in Python."""

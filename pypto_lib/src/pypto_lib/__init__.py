@@ -1,0 +1,1 @@
+"""Kernels and models written in the tile language."""

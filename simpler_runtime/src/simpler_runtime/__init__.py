@@ -1,0 +1,1 @@
+"""Task runtime: compile, load and run task graphs on CPU workers."""

@@ -1,0 +1,1 @@
+"""Compilers and test harness of the task runtime."""
