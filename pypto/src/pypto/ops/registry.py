@@ -1,0 +1,374 @@
+"""The operator registry: what an operator definition holds, how one is registered, looked up and called."""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from pypto.errors import user_error
+from pypto.ir.dtype import DataType
+from pypto.ir.enums import (
+    ArgEffect,
+    CachePolicy,
+    CompactMode,
+    MemorySpace,
+    PadValue,
+    TensorLayout,
+    TileLayout,
+    WriteChannel,
+)
+from pypto.ir.expr import Call, Expr, MakeTuple, Op
+from pypto.ir.node import make
+from pypto.ir.span import UNKNOWN_SPAN, Span
+from pypto.ir.types import ArrayType, ScalarType, TensorType, TileType, TupleType, Type, UnknownType
+
+#: Modules of ``pypto.ops`` that define operators, in the order of the reference.
+FAMILIES: tuple[str, ...] = ("elementwise_binary", "movement")
+
+_REQUIRED = object()
+
+
+class OpParam(msgspec.Struct, frozen=True):
+    """One positional operand. ``kind``: tile, tensor, scalar, shape, tuple, memref, handle, array, joined by ``|``."""
+
+    name: str
+    kind: str
+    optional: bool = False
+    variadic: bool = False
+
+
+class AttrSpec(msgspec.Struct, frozen=True):
+    """One keyword attribute of the IR call.
+
+    A call without a ``required`` attribute is rejected; the Python surface leaves an attribute equal to ``default``
+    out of the call unless ``keep`` is set.
+    """
+
+    name: str
+    type: tuple[type, ...]
+    required: bool = False
+    default: Any = None
+    keep: bool = False
+
+
+class MemorySpec(msgspec.Struct, frozen=True):
+    """Allowed spaces per operand (empty = unconstrained) and the space of the result.
+
+    ``output`` is a MemorySpace, ``"deferred"``, ``"inherit_from_input"`` or None.
+    """
+
+    inputs: tuple[tuple[MemorySpace, ...], ...]
+    output: MemorySpace | str | None
+
+
+class OpDef(msgspec.Struct, eq=False, kw_only=True):
+    """Everything known about one operator; see :func:`op` for the meaning of the fields."""
+
+    name: str
+    family: str = ""
+    level: str = "core"
+    params: tuple[OpParam, ...] = ()
+    attrs: dict[str, AttrSpec] = {}
+    rule: Callable[..., Type]
+    front: Callable[..., tuple] | None = None
+    python_name: str = ""
+    memory: MemorySpec | None = None
+    effects: dict[int, Any] | None = None
+    write_channel: WriteChannel | None = None
+    inplace_safe: bool = True
+    result_is_arg: int | None = None
+    no_alias_args: tuple[int, ...] = ()
+    core_affinity: str | None = None
+    cross_core_role: str | None = None
+    no_duplicate: bool = False
+    internal_only: bool = False
+    retargetable: bool = False
+    backends: tuple[str, ...] = ()
+    layouts: dict[str, Any] = {}
+    converts_to: str | None = None
+    orchestration: bool = False
+    pto: str | None = None
+    pto_operands: Callable[[Call], list[Expr]] | None = None
+    pto_attrs: Callable[[Call], str] | None = None
+    torch: Callable[..., Any] | None = None
+    outputs: int = 1
+    doc: str = ""
+
+    @property
+    def declares_effects(self) -> bool:
+        return self.effects is not None
+
+    def arg_effect(self, index: int, **kwargs: Any) -> ArgEffect:
+        """Effect on operand ``index`` of a call with these kwargs; Read when the operator declares none."""
+        effect = (self.effects or {}).get(index, ArgEffect.Read)
+        return effect if isinstance(effect, ArgEffect) else effect(kwargs)
+
+    def deduce(self, args: tuple[Expr, ...], kwargs: dict[str, Any], span: Span = UNKNOWN_SPAN) -> Type:
+        """Type of a call.
+
+        Raises:
+            ValueError: wrong operand count or kind, unknown or missing attribute, or the rule of the operator.
+            TypeError: an attribute of the wrong type.
+        """
+        try:
+            self._check_operands(args)
+            self._check_attrs(kwargs)
+            operands, attrs = self._bind(args, kwargs)
+            return self.rule(*operands, **attrs)
+        except (ValueError, TypeError) as error:
+            if not span.is_valid() or "Check failed" in str(error):
+                raise
+            raise user_error(str(error), span=span, kind=type(error)) from error
+
+    def _check_operands(self, args: tuple[Expr, ...]) -> None:
+        params = self.params
+        low = sum(1 for p in params if not p.optional)
+        variadic = bool(params) and params[-1].variadic
+        if len(args) < low or (len(args) > len(params) and not variadic):
+            wanted = f"at least {low}" if variadic else str(low) if low == len(params) else f"{low} to {len(params)}"
+            plural = "" if wanted == "1" else "s"
+            raise ValueError(
+                f"The operator {self.name} requires {wanted} argument{plural} "
+                f"({', '.join(p.name for p in params)}), but got {len(args)}"
+            )
+        for index, arg in enumerate(args):
+            param = params[min(index, len(params) - 1)]
+            accepted = KINDS[param.kind]
+            if not accepted(arg):
+                raise ValueError(
+                    f"The operator {self.name} requires argument {index} ({param.name}) to be a "
+                    f"{_KIND_TEXT.get(param.kind, param.kind)}, but got {type(arg.type).__name__}"
+                )
+
+    def _check_attrs(self, kwargs: dict[str, Any]) -> None:
+        attrs = self.attrs
+        if not attrs:
+            return
+        for name, value in kwargs.items():
+            spec = attrs.get(name)
+            if spec is None:
+                raise ValueError(
+                    f"Unknown kwarg '{name}' for operator '{self.name}'; it takes {', '.join(sorted(attrs))}"
+                )
+            if not _attr_accepts(spec.type, value):
+                raise TypeError(
+                    f"Kwarg '{name}' for operator '{self.name}' has incompatible type: "
+                    f"expected {'|'.join(t.__name__ for t in spec.type)}, got {type(value).__name__}"
+                )
+        for name, spec in attrs.items():
+            if spec.required and name not in kwargs:
+                raise ValueError(f"The operator {self.name} requires kwarg '{name}'")
+
+    def _bind(self, args: tuple[Expr, ...], kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+        attrs = {n: kwargs.get(n, s.default) for n, s in self.attrs.items()}
+        if self.params and self.params[-1].variadic:
+            return args, attrs
+        operands = {p.name: a for p, a in zip(self.params, args)}
+        operands.update(attrs)
+        return (), operands
+
+
+def _attr_accepts(types: tuple[type, ...], value: Any) -> bool:
+    if isinstance(value, bool):
+        return bool in types
+    return isinstance(value, types) or (float in types and isinstance(value, int))
+
+
+_ATTR_TYPES: dict[str, type] = {
+    "int": int,
+    "bool": bool,
+    "str": str,
+    "float": float,
+    "tuple": tuple,
+    "DataType": DataType,
+    "PadValue": PadValue,
+    "MemorySpace": MemorySpace,
+    "TileLayout": TileLayout,
+    "TensorLayout": TensorLayout,
+    "CompactMode": CompactMode,
+    "CachePolicy": CachePolicy,
+    "Expr": Expr,
+    "list": list,
+}
+
+_KIND_TEXT = {
+    "tile": "TileType",
+    "tensor": "TensorType",
+    "scalar": "ScalarType",
+    "shape": "tuple of extents",
+    "array": "ArrayType",
+}
+
+_SINGLE_KINDS: dict[str, Callable[[Expr], bool]] = {
+    "tile": lambda e: isinstance(e.type, TileType),
+    "tensor": lambda e: isinstance(e.type, TensorType),
+    "scalar": lambda e: isinstance(e.type, (ScalarType, UnknownType)),
+    "shape": lambda e: isinstance(e, MakeTuple) or isinstance(e.type, TupleType),
+    "tuple": lambda e: isinstance(e, MakeTuple) or isinstance(e.type, TupleType),
+    "array": lambda e: isinstance(e.type, ArrayType),
+    "memref": lambda e: True,
+    "handle": lambda e: True,
+}
+
+
+class _Kinds(dict):
+    """Kind text -> predicate, with alternatives joined by ``|``."""
+
+    def __missing__(self, kind: str) -> Callable[[Expr], bool]:
+        tests = [_SINGLE_KINDS[k] for k in kind.split("|")]
+        found = tests[0] if len(tests) == 1 else lambda e: any(t(e) for t in tests)
+        self[kind] = found
+        return found
+
+
+KINDS = _Kinds()
+
+_OPS: dict[str, OpDef] = {}
+_loaded = False
+
+_KIND_NAMES = {
+    "Tile": "tile",
+    "Tensor": "tensor",
+    "Scalar": "scalar",
+    "Shape": "shape",
+    "Tuple": "tuple",
+    "MemRefOperand": "memref",
+    "Handle": "handle",
+    "Array": "array",
+}
+
+
+def _read_signature(
+    rule: Callable, keep: tuple[str, ...], required: tuple[str, ...]
+) -> tuple[tuple[OpParam, ...], dict[str, AttrSpec]]:
+    params: list[OpParam] = []
+    attrs: dict[str, AttrSpec] = {}
+    for parameter in inspect.signature(rule).parameters.values():
+        text = str(parameter.annotation).replace(" | None", "")
+        has_default = parameter.default is not inspect.Parameter.empty
+        match = re.fullmatch(r"Attr\[(.*)\]", text)
+        if match:
+            types = tuple(_ATTR_TYPES[t.strip()] for t in match.group(1).split("|"))
+            needed = not has_default or parameter.name in required
+            default = parameter.default if has_default else None
+            attrs[parameter.name] = AttrSpec(parameter.name, types, needed, default, needed or parameter.name in keep)
+            continue
+        kind = "|".join(_KIND_NAMES[k.strip()] for k in text.split("|"))
+        variadic = parameter.kind is inspect.Parameter.VAR_POSITIONAL
+        params.append(OpParam(parameter.name, kind, has_default or variadic, variadic))
+    return tuple(params), attrs
+
+
+def op(
+    name: str,
+    *,
+    family: str = "",
+    level: str = "core",
+    front: Callable[..., tuple] | None = None,
+    keep: tuple[str, ...] = (),
+    required: tuple[str, ...] = (),
+    memory: MemorySpec | None = None,
+    **facts: Any,
+) -> Callable[[Callable[..., Type]], Callable[..., Type]]:
+    """Register the decorated type rule as operator ``name``.
+
+    The rule's signature is the operator's: ``Tile``, ``Tensor``, ``Scalar``, ``Shape``, ... parameters are operands
+    in IR order (with a default: optional), ``Attr[T]`` parameters are keyword attributes. The rule gets operand
+    *expressions* and attribute values and returns the result type. One rule may be decorated several times.
+
+    Args:
+        name: IR name such as ``"tile.add"``.
+        family: chapter of the reference.
+        level: ``"core"`` or ``"extended"``.
+        front: public Python form when it differs from the rule's signature; returns ``(args, kwargs)``.
+        keep: attributes the Python surface stores even when equal to their default.
+        required: attributes with a Python default that an IR call must nevertheless carry.
+        memory: memory spec.
+        facts: other fields of :class:`OpDef` (effects, traits, ``pto``, ``torch``, ...).
+    """
+
+    def register(rule: Callable[..., Type]) -> Callable[..., Type]:
+        if name in _OPS:
+            raise ValueError(f"operator '{name}' is registered twice")
+        params, attrs = _read_signature(rule, keep, required)
+        facts.setdefault("doc", inspect.getdoc(rule) or "")
+        leaf = name.rsplit(".", 1)[-1]
+        python_name = facts.pop("python_name", leaf + "_" if leaf in ("and", "or", "not") else leaf)
+        _OPS[name] = OpDef(
+            name=name, family=family, level=level, params=params, attrs=attrs, rule=rule, front=front,
+            python_name=python_name, memory=memory, **facts,
+        )  # fmt: skip
+        return rule
+
+    return register
+
+
+def _load() -> None:
+    global _loaded
+    if not _loaded:
+        _loaded = True
+        for module in FAMILIES:
+            importlib.import_module(f"pypto.ops.{module}")
+
+
+def find_op(name: str) -> OpDef | None:
+    """The definition of operator ``name``, None when there is none."""
+    _load()
+    return _OPS.get(name)
+
+
+def get_op(name: str) -> OpDef:
+    """The definition of operator ``name``; ``ValueError`` when there is none."""
+    found = find_op(name)
+    if found is None:
+        raise user_error(f"Operator '{name}' not found in registry")
+    return found
+
+
+def is_op_registered(name: str) -> bool:
+    """True when operator ``name`` exists."""
+    return find_op(name) is not None
+
+
+def all_ops() -> Iterable[OpDef]:
+    """Every definition, in reference order."""
+    _load()
+    return tuple(_OPS.values())
+
+
+_op_refs: dict[str, Op] = {}
+
+
+def op_ref(name: str) -> Op:
+    """The shared call target of operator ``name``."""
+    found = _op_refs.get(name)
+    if found is None:
+        found = _op_refs[name] = Op(name)
+    return found
+
+
+def create_op_call(
+    name: str, args: Iterable[Expr], kwargs: dict[str, Any] | None = None, span: Span | None = None
+) -> Call:
+    """A call of operator ``name`` with its deduced type.
+
+    Raises:
+        ValueError: unknown operator, wrong operands, unknown or missing kwarg, or a violated rule of the operator.
+        TypeError: a kwarg of the wrong type.
+    """
+    span = UNKNOWN_SPAN if span is None else span
+    args = tuple(args)
+    kwargs = dict(kwargs or {})
+    type_ = get_op(name).deduce(args, kwargs, span)
+    return make(Call, op_ref(name), args, kwargs, {}, type_, span)
+
+
+def kwarg_value(value: Any) -> Any:
+    """IR form of an attribute value: IntEnum members travel as plain ints."""
+    return int(value) if isinstance(value, enum.IntEnum) else value
