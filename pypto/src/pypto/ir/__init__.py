@@ -131,6 +131,7 @@ from pypto.ir.stmt import (
     attach_leading_comments,
     flatten_to_stmts,
 )  # fmt: skip
+from pypto.ir.structural import assert_structural_equal, structural_equal, structural_hash
 from pypto.ir.types import (
     ArrayType,
     AsyncEventType,
