@@ -1,0 +1,218 @@
+// LineLayout: any tile or global view as lines made of contiguous runs, and copies between two of them.
+//
+// Row-major storage has one run per row; NZ and ZZ have one run per 32-byte box row; ZN, NN and column-major storage are
+// the same with rows and columns exchanged (`by_column`). All data movement reduces to two copies: runs to runs of
+// the same direction, and a transposing copy between the two directions.
+#pragma once
+#include <cstdint>
+
+#include "global_tensor.hpp"
+#include "simd.hpp"
+#include "tile.hpp"
+
+namespace pto::isa {
+
+struct LineLayout {
+    bool by_column;     // lines are columns
+    long run;           // contiguous elements
+    long run_stride;    // from one run of a line to the next
+    long box_lines;     // lines that follow each other at line_stride
+    long line_stride;
+    long box_stride;    // from one group of box_lines lines to the next
+
+    long offset(long line, long position) const {
+        return (line / box_lines) * box_stride + (line % box_lines) * line_stride + (position / run) * run_stride +
+               position % run;
+    }
+};
+
+inline constexpr long kUnbounded = 1l << 40;
+
+template <class TileT>
+inline LineLayout tile_layout(const TileT& tile) {
+    constexpr long plus = TileT::Compact == CompactMode::RowPlusOne;
+    constexpr long inner_rows = TileT::InnerRows, inner_cols = TileT::InnerCols, box = inner_rows * inner_cols;
+    // A compact tile packs its column panels to the valid rows.
+    const long rows = TileT::Compact == CompactMode::Normal && TileT::isBoxedLayout && !TileT::isRowMajor
+                          ? (tile.GetValidRow() + 15) / 16 * 16
+                          : TileT::Rows + plus;
+    constexpr long cols = TileT::Cols + plus;
+    if constexpr (!TileT::isBoxedLayout) {
+        if constexpr (TileT::isRowMajor)
+            return {false, kUnbounded, 0, kUnbounded, TileT::RowStride, 0};
+        else
+            return {true, kUnbounded, 0, kUnbounded, TileT::ColStride, 0};
+    } else if constexpr (TileT::isInnerRowMajor) {
+        if constexpr (TileT::isRowMajor)
+            return {false, inner_cols, box, inner_rows, inner_cols, cols * inner_rows};
+        else
+            return {false, inner_cols, rows * inner_cols, kUnbounded, inner_cols, 0};
+    } else {
+        if constexpr (TileT::isRowMajor)
+            return {true, inner_rows, cols * inner_rows, kUnbounded, inner_rows, 0};
+        else
+            return {true, inner_rows, box, inner_cols, inner_rows, rows * inner_cols};
+    }
+}
+
+template <class T>
+inline constexpr bool kFloatRegister = std::is_same_v<T, float> || std::is_same_v<T, half> || std::is_same_v<T, bfloat16_t>;
+
+// Converts `count` contiguous elements; between the wide float types one register at a time.
+template <class D, class S>
+inline void convert_run(D* to, const S* from, long count) {
+    long i = 0;
+    if constexpr (kFloatRegister<D> && kFloatRegister<S>)
+        for (; i + kFloatLanes <= count; i += kFloatLanes) Packet<D>::store(to + i, Packet<S>::load(from + i));
+    for (; i < count; ++i) to[i] = scalar_cast<D>(from[i]);
+}
+
+// Converters of a run: how elements of one type become elements of another on the way.
+struct CopyRun {
+    template <class D, class S>
+    [[gnu::always_inline]] void operator()(D* to, const S* from, long count) const {
+        if constexpr (std::is_same_v<D, S>) {
+            if (count * long(sizeof(D)) == 32)
+                __builtin_memcpy(to, from, 32);
+            else
+                __builtin_memcpy(to, from, count * sizeof(D));
+        } else {
+            convert_run(to, from, count);
+        }
+    }
+    template <class D, class S>
+    D one(S value) const {
+        return scalar_cast<D>(value);
+    }
+    static constexpr bool kPlain = true;
+};
+
+// Copies `lines` x `length` elements between layouts of the same direction, starting at (line, position) of each.
+template <class D, class S, class Convert>
+[[gnu::noinline]] void copy_lines(D* to, const LineLayout& dl, long d_line, long d_position, const S* from,
+                                  const LineLayout& sl, long s_line, long s_position, long lines, long length,
+                                  const Convert& convert) {
+    const long least_run = dl.run < sl.run ? dl.run : sl.run;
+    if (least_run >= kUnbounded) {
+        D* d = to + d_position;
+        const S* s = from + s_position;
+        if (Convert::kPlain && std::is_same_v<D, S> && dl.line_stride == length && sl.line_stride == length) {
+            convert(d + d_line * length, s + s_line * length, lines * length);
+            return;
+        }
+        for (long i = 0; i < lines; ++i)
+            convert(d + (d_line + i) * dl.line_stride, s + (s_line + i) * sl.line_stride, length);
+        return;
+    }
+    // Sixteen lines at a time: both the strided and the panel side stay within a few pages.
+    constexpr long kBlock = 16;
+    for (long first = 0; first < lines; first += kBlock) {
+        const long last = first + kBlock < lines ? first + kBlock : lines;
+        for (long done = 0; done < length;) {
+            const long dp = d_position + done, sp = s_position + done;
+            long count = length - done;
+            if (dl.run - dp % dl.run < count) count = dl.run - dp % dl.run;
+            if (sl.run - sp % sl.run < count) count = sl.run - sp % sl.run;
+            const long d_run = (dp / dl.run) * dl.run_stride + dp % dl.run;
+            const long s_run = (sp / sl.run) * sl.run_stride + sp % sl.run;
+            for (long i = first; i < last; ++i) {
+                const long dn = d_line + i, sn = s_line + i;
+                const long d_at = dl.box_lines >= kUnbounded
+                                      ? dn * dl.line_stride
+                                      : (dn / dl.box_lines) * dl.box_stride + (dn % dl.box_lines) * dl.line_stride;
+                const long s_at = sl.box_lines >= kUnbounded
+                                      ? sn * sl.line_stride
+                                      : (sn / sl.box_lines) * sl.box_stride + (sn % sl.box_lines) * sl.line_stride;
+                convert(to + d_at + d_run, from + s_at + s_run, count);
+            }
+            done += count;
+        }
+    }
+}
+
+// One stage of an in-register transpose of eight vectors of eight lanes: pairs (i, i + Half) exchange blocks.
+template <class V, int Half>
+[[gnu::always_inline]] inline void transpose_stage(V (&rows)[8]) {
+    for (int i = 0; i < 8; ++i) {
+        if (i & Half) continue;
+        const V a = rows[i], b = rows[i + Half];
+        if constexpr (Half == 4) {
+            rows[i] = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11);
+            rows[i + Half] = __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+        } else if constexpr (Half == 2) {
+            rows[i] = __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13);
+            rows[i + Half] = __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
+        } else {
+            rows[i] = __builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14);
+            rows[i + Half] = __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15);
+        }
+    }
+}
+
+// Transposes an 8x8 block: to[j * to_stride + i] = from[i * from_stride + j].
+template <class Bits>
+[[gnu::always_inline]] inline void transpose_8x8(Bits* to, long to_stride, const Bits* from, long from_stride) {
+    using V = Vector<Bits, 8>;
+    V rows[8];
+    for (int i = 0; i < 8; ++i) rows[i] = load_vector<V>(from + i * from_stride);
+    transpose_stage<V, 4>(rows);
+    transpose_stage<V, 2>(rows);
+    transpose_stage<V, 1>(rows);
+    for (int i = 0; i < 8; ++i) store_vector(to + i * to_stride, rows[i]);
+}
+
+template <int Bytes>
+using BitsOf = std::conditional_t<
+    Bytes == 1, uint8_t,
+    std::conditional_t<Bytes == 2, uint16_t, std::conditional_t<Bytes == 4, uint32_t, uint64_t>>>;
+
+// Copies between layouts of opposite direction: the lines of one side are the positions of the other.
+// `s_lines` x `s_length` counts in the source's direction.
+template <class D, class S, class Convert>
+[[gnu::noinline]] void copy_transposed(D* to, const LineLayout& dl, long d_line, long d_position, const S* from,
+                                       const LineLayout& sl, long s_line, long s_position, long s_lines, long s_length,
+                                       const Convert& convert) {
+    constexpr bool kBlocks = std::is_same_v<D, S> && Convert::kPlain && sizeof(D) <= 4;
+    for (long i = 0; i < s_lines; i += 8) {
+        const bool eight_lines = i + 8 <= s_lines;
+        for (long j = 0; j < s_length; j += 8) {
+            if constexpr (kBlocks) {
+                // The block is contiguous along runs on both sides, and equally spaced across lines.
+                const long dp = d_position + i, sp = s_position + j, dn = d_line + j, sn = s_line + i;
+                if (eight_lines && j + 8 <= s_length && dp % dl.run + 8 <= dl.run && sp % sl.run + 8 <= sl.run &&
+                    dn % dl.box_lines + 8 <= dl.box_lines && sn % sl.box_lines + 8 <= sl.box_lines) {
+                    using Bits = BitsOf<sizeof(D)>;
+                    transpose_8x8<Bits>(reinterpret_cast<Bits*>(to + dl.offset(dn, dp)), dl.line_stride,
+                                        reinterpret_cast<const Bits*>(from + sl.offset(sn, sp)), sl.line_stride);
+                    continue;
+                }
+            }
+            for (long a = i; a < i + 8 && a < s_lines; ++a)
+                for (long b = j; b < j + 8 && b < s_length; ++b)
+                    to[dl.offset(d_line + b, d_position + a)] =
+                        convert.template one<D>(from[sl.offset(s_line + a, s_position + b)]);
+        }
+    }
+}
+
+// Copies the rows x cols block at (s_row, s_col) of the source to (d_row, d_col) of the destination.
+template <class D, class S, class Convert = CopyRun>
+inline void copy_block(D* to, const LineLayout& dl, long d_row, long d_col, const S* from, const LineLayout& sl,
+                       long s_row, long s_col, long rows, long cols, const Convert& convert = Convert()) {
+    if (rows <= 0 || cols <= 0) return;
+    const long d_line = dl.by_column ? d_col : d_row, d_position = dl.by_column ? d_row : d_col;
+    const long s_line = sl.by_column ? s_col : s_row, s_position = sl.by_column ? s_row : s_col;
+    const long s_lines = sl.by_column ? cols : rows, s_length = sl.by_column ? rows : cols;
+    if (dl.by_column == sl.by_column)
+        copy_lines(to, dl, d_line, d_position, from, sl, s_line, s_position, s_lines, s_length, convert);
+    else
+        copy_transposed(to, dl, d_line, d_position, from, sl, s_line, s_position, s_lines, s_length, convert);
+}
+
+// The same storage with rows and columns exchanged.
+inline LineLayout transposed(LineLayout layout) {
+    layout.by_column = !layout.by_column;
+    return layout;
+}
+
+}  // namespace pto::isa
