@@ -1,0 +1,24 @@
+"""The assembler as one list of steps: parse, verify, passes, emit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .emit import emit_module
+from .parser import parse_module
+from .passes.pipes import lower_pipes
+
+
+def assemble(
+    text: str,
+    *,
+    arch: str | None = "a3",
+    level: str = "level3",
+    enable_insert_sync: bool = True,
+    filename: str = "<pto>",
+    dump_dir: Path | None = None,
+) -> str:
+    """Translate `.pto` text to kernel C++. Raises AssemblerError for every mistake in the text."""
+    module = parse_module(text, arch=arch, filename=filename)
+    lower_pipes(module)
+    return emit_module(module)

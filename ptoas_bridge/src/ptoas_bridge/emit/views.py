@@ -1,0 +1,253 @@
+"""Global views and tiles: declarations, addresses, windows."""
+
+from __future__ import annotations
+
+from ..dialect import types as T
+from ..dialect.ir import Operation, Value, constant_of
+from .cpp_types import cpp_type, tile_type
+from .function import FunctionEmitter, emits
+
+# --- global memory -----------------------------------------------------------------------------------------------
+
+
+@emits("pto.make_tensor_view")
+def _make_tensor_view(e: FunctionEmitter, op: Operation) -> None:
+    """A view prints nothing by itself: its windows carry shape, strides and pointer."""
+
+
+def layout_of(view: Operation) -> str:
+    """`ND`, `DN` or `NZ`: the attribute, else what static strides say (7.3)."""
+    attr = view.attrs.get("layout")
+    if attr is not None:
+        return attr.value.upper()
+    shape = [constant_of(v) for v in view.named["shape"]]
+    strides = [constant_of(v) for v in view.named["strides"]]
+    lane = 32 // max(view.result.type.elem.bytes, 1)
+    if len(shape) == 5 and shape[-2:] == [16, lane] and strides[-2:] == [lane, 1] and strides[-3] == 16 * lane:
+        return "NZ"
+    if strides[-1] == 1 or len(strides) < 2:
+        return "ND"
+    return "DN" if strides[-2] == 1 else "ND"
+
+
+def _five(values: list, fill) -> list:
+    return [fill] * (5 - len(values)) + values
+
+
+@emits("pto.partition_view")
+def _partition_view(e: FunctionEmitter, op: Operation) -> None:
+    if e.uses.get(op.result):
+        _global_tensor(e, op.result, op.ins[0], op.named["offsets"], op.named["sizes"])
+
+
+def _global_tensor(e: FunctionEmitter, value: Value, source: Value, offsets: list[Value], sizes: list[Value]) -> None:
+    """Shape, Stride and GlobalTensor of a window of the view `source`."""
+    view = source.owner
+    elem = source.type.elem.cpp
+    strides = view.named["strides"]
+    size_constants = [constant_of(v) for v in sizes]
+    stride_constants = [constant_of(v) for v in strides]
+    pointer = e.use(view.ins[0])
+    terms = []
+    for offset, stride, number in zip(offsets, strides, stride_constants):
+        if constant_of(offset) == 0:
+            continue
+        terms.append(e.use(offset) if number == 1 else f"{e.use(offset)} * {e.use(stride)}")
+    if terms:
+        pointer = f"{pointer} + ({' + '.join(terms)})"
+    static = None not in size_constants and None not in stride_constants
+    shape_args, stride_args = "", ""
+    if static:
+        shape_params = _five(size_constants, 1)
+        leading = _leading(size_constants[0], stride_constants[0])
+        stride_params = _five(stride_constants, leading)
+    else:
+        shape_params = _five([-1 if n is None else n for n in size_constants], 1)
+        stride_params = [-1] * 5
+        size_names = [e.use(v) if n is None else str(n) for v, n in zip(sizes, size_constants)]
+        stride_names = [e.use(v) for v in strides]
+        shape_args = ", ".join(_five(size_names, "1"))
+        leading = f"{size_names[0]} * {stride_names[0]}"
+        stride_args = ", ".join(_five(stride_names, leading))
+    shape_type = f"pto::Shape<{', '.join(map(str, shape_params))}>"
+    stride_type = f"pto::Stride<{', '.join(map(str, stride_params))}>"
+    tensor_type = f"GlobalTensor<{elem}, {shape_type}, {stride_type}, pto::Layout::{layout_of(view)}>"
+    shape, stride, tensor = e.fresh(), e.fresh(), e.fresh()
+    e.note(value)
+    e.line(f"{shape_type} {shape} = {shape_type}({shape_args});")
+    e.line(f"{stride_type} {stride} = {stride_type}({stride_args});")
+    e.line(f"{tensor_type} {tensor} = {tensor_type}((__gm__ {elem}*) {pointer}, {shape}, {stride});")
+    e.expr[value] = tensor
+    e.tensor_type[value] = tensor_type
+
+
+def _leading(extent: int, stride: int) -> int:
+    return extent * stride
+
+
+@emits("pto.get_tensor_view_dim", "pto.get_tensor_view_stride")
+def _view_query(e: FunctionEmitter, op: Operation) -> None:
+    key = "shape" if op.name.endswith("dim") else "strides"
+    values = op.ins[0].owner.named[key]
+    index = constant_of(op.ins[1])
+    if index is not None:
+        e.pure(op.result, e.use(values[index]))
+        return
+    selector = e.settled(op.ins[1])
+    text = e.use(values[-1])
+    for number in reversed(range(len(values) - 1)):
+        text = f"{selector} == {number} ? {e.use(values[number])} : {text}"
+    e.pure(op.result, text)
+
+
+# --- tiles -------------------------------------------------------------------------------------------------------
+
+
+def declare_tile(e: FunctionEmitter, value: Value, rows: str | None, cols: str | None) -> str:
+    """A tile variable; `rows` and `cols` are the run-time valid extents where its type has them."""
+    type_ = value.type
+    text = tile_type(type_)
+    name = e.fresh()
+    e.note(value)
+    given = [v for v, dynamic in ((rows, type_.v_row < 0), (cols, type_.v_col < 0)) if dynamic]
+    e.line(f"{text} {name} = {text}({', '.join(str(g) for g in given)});" if given else f"{text} {name};")
+    e.expr[value] = name
+    return name
+
+
+def assign_address(e: FunctionEmitter, value: Value, address: str) -> None:
+    """`uint64_t vN = (uint64_t) address; TASSIGN(tile, vN);`"""
+    name = e.fresh()
+    e.line(f"uint64_t {name} = (uint64_t) {address};")
+    e.line(f"TASSIGN({e.expr[value]}, {name});")
+    e.address[value] = name
+
+
+def _valid(e: FunctionEmitter, op: Operation, key: str) -> str | None:
+    value = op.named.get(key)
+    return None if value is None else e.use(value)
+
+
+@emits("pto.alloc_tile")
+def _alloc_tile(e: FunctionEmitter, op: Operation) -> None:
+    if not e.uses.get(op.result):
+        return
+    declare_tile(e, op.result, _valid(e, op, "valid_row"), _valid(e, op, "valid_col"))
+    address = op.named.get("addr")
+    assign_address(e, op.result, e.use(address) if address is not None else str(op.attrs.get("planned_address", 0)))
+
+
+@emits("pto.alloc_multi_tile")
+def _alloc_multi_tile(e: FunctionEmitter, op: Operation) -> None:
+    """Only the base address is kept; every `multi_tile_get` declares the tile it selects."""
+    address = op.named.get("addr")
+    text = e.use(address) if address is not None else str(op.attrs.get("planned_address", 0))
+    name = e.fresh()
+    e.note(op.result)
+    e.line(f"uint64_t {name} = (uint64_t) {text};")
+    e.address[op.result] = name
+    for key in ("valid_row", "valid_col"):
+        if op.named.get(key) is not None:
+            e.use(op.named[key])
+
+
+@emits("pto.multi_tile_get")
+def _multi_tile_get(e: FunctionEmitter, op: Operation) -> None:
+    tiles, index = op.ins
+    owner = tiles.owner
+    declare_tile(e, op.result, _valid(e, owner, "valid_row"), _valid(e, owner, "valid_col"))
+    pitch = slot_bytes(tiles.type.slot)
+    assign_address(e, op.result, f"({e.address[tiles]} + (uint64_t) {e.use(index)} * {pitch})")
+
+
+SPACE_ALIGNMENT = {"vec": 256, "mat": 256, "left": 4096, "right": 4096, "acc": 4096, "bias": 256, "scaling": 256}
+
+
+def slot_bytes(slot: T.TileType) -> int:
+    """Distance between two slots of a multi tile."""
+    alignment = SPACE_ALIGNMENT[slot.loc]
+    return -(-slot.bytes // alignment) * alignment
+
+
+@emits("pto.subview")
+def _subview(e: FunctionEmitter, op: Operation) -> None:
+    """A window shares the parent's storage: its C++ tile keeps the parent's pitch and starts at an offset."""
+    source = op.ins[0]
+    parent, result = source.type, op.result.type
+    rows, cols = _window_extents(e, source, parent, result)
+    shown = result.with_(rows=rows, cols=cols)
+    valid = op.named.get("valid") or [None, None]
+    op.result.type = shown
+    declare_tile(e, op.result, *(None if v is None else e.use(v) for v in valid))
+    row, col = op.named["offsets"]
+    if source in e.address:
+        elements = window_offset(e, _pitch_type(e, source), row, col)
+        address = e.address[source]
+        if elements != "0":
+            size = parent.dtype.bytes
+            address = f"({address} + (uint64_t) ({elements}){f' * {size}' if size > 1 else ''})"
+        assign_address(e, op.result, address)
+    else:
+        e.line(f"TSUBVIEW({e.expr[op.result]}, {e.use(source)}, {e.use(row)}, {e.use(col)});")
+
+
+def _pitch_type(e: FunctionEmitter, source: Value) -> T.TileType:
+    return source.type
+
+
+def _window_extents(e: FunctionEmitter, source: Value, parent: T.TileType, window: T.TileType) -> tuple[int, int]:
+    """Physical extents printed for a window: the parent's where the pitch depends on them."""
+    if parent.blayout == "row_major":
+        return (window.rows, window.cols) if window.cols == parent.cols else (parent.rows, parent.cols)
+    return (window.rows, window.cols) if window.rows == parent.rows else (parent.rows, parent.cols)
+
+
+def window_offset(e: FunctionEmitter, parent: T.TileType, row: Value, col: Value) -> str:
+    """Element offset of logical position (row, col) as C++ integer arithmetic (7.1, 7.2)."""
+    inner_rows, inner_cols = parent.inner_box
+    if not parent.boxed:
+        row_step, col_step = (parent.cols, 1) if parent.blayout == "row_major" else (1, parent.rows)
+    elif parent.blayout == "col_major":
+        row_step, col_step = inner_cols, parent.rows
+    else:
+        row_step, col_step = parent.cols, inner_rows
+    # For boxed tiles offsets are multiples of the box, so row/IR * IR*IC = row * IC, and likewise for columns.
+    constants = constant_of(row), constant_of(col)
+    if None not in constants:
+        return str(constants[0] * row_step + constants[1] * col_step)
+    terms = [f"{e.use(v)} * {s}" for v, s, c in zip((row, col), (row_step, col_step), constants) if c != 0]
+    return " + ".join(terms) or "0"
+
+
+@emits("pto.treshape", "pto.bitcast")
+def _treshape(e: FunctionEmitter, op: Operation) -> None:
+    source = e.use(op.ins[0])
+    declare_tile(e, op.result, f"{source}.GetValidRow()", f"{source}.GetValidCol()")
+    e.line(f"TRESHAPE({e.expr[op.result]}, {source});")
+    if op.ins[0] in e.address:
+        e.address[op.result] = e.address[op.ins[0]]
+
+
+@emits("pto.tassign")
+def _tassign(e: FunctionEmitter, op: Operation) -> None:
+    e.expr[op.result] = e.use(op.ins[0])
+    assign_address(e, op.result, e.use(op.ins[1]))
+
+
+@emits("pto.set_validshape")
+def _set_validshape(e: FunctionEmitter, op: Operation) -> None:
+    tile, rows, cols = op.ins
+    e.line(f"{e.use(tile)}.SetValidShape({e.use(rows)}, {e.use(cols)});")
+
+
+@emits("pto.get_validshape")
+def _get_validshape(e: FunctionEmitter, op: Operation) -> None:
+    tile = e.use(op.ins[0])
+    e.declare(op.results[0], f"(int64_t) {tile}.GetValidRow()")
+    e.declare(op.results[1], f"(int64_t) {tile}.GetValidCol()")
+
+
+@emits("pto.tile_valid_rows", "pto.tile_valid_cols")
+def _tile_valid(e: FunctionEmitter, op: Operation) -> None:
+    method = "GetValidRow" if op.name.endswith("rows") else "GetValidCol"
+    e.declare(op.result, f"({cpp_type(op.result.type)}) {e.use(op.ins[0])}.{method}()")

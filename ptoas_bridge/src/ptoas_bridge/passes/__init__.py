@@ -1,0 +1,1 @@
+"""Passes between verification and emission, one file each; `pipeline.py` holds their order."""
