@@ -2,34 +2,57 @@
 
 from __future__ import annotations
 
+from ..dialect import types as T
 from ..dialect.ir import Operation, Region, Value
 from .cpp_types import cpp_type
 from .function import FunctionEmitter, emits
+from .views import View, declare_view, layout_of, view_of
 
 _TERMINATORS = ("scf.yield", "scf.condition")
 
 
-def _declare_results(e: FunctionEmitter, op: Operation) -> list[str]:
+Target = str | View
+
+
+def _declare_results(e: FunctionEmitter, op: Operation) -> list[Target]:
     """Uninitialised variables that the regions assign."""
-    names = []
+    targets: list[Target] = []
     for value in op.results:
+        if isinstance(value.type, T.TensorViewType):
+            targets.append(declare_view(e, value, layout_of(value)))
+            continue
         name = e.fresh()
         e.line(f"{cpp_type(value.type)} {name};")
         e.expr[value] = name
-        names.append(name)
-    return names
+        targets.append(name)
+    return targets
 
 
-def _assign(e: FunctionEmitter, targets: list[str], values: list[Value]) -> None:
+def _bind(e: FunctionEmitter, arg: Value, target: Target) -> None:
+    """Let a region argument read the variables of `target`."""
+    if isinstance(target, View):
+        e.views[arg] = target
+    else:
+        e.expr[arg] = target
+
+
+def _assign(e: FunctionEmitter, targets: list[Target], values: list[Value]) -> None:
     """Parallel assignment: several targets may read each other, so their new values are computed first."""
-    texts = [e.use(v) for v in values]
-    pairs = [(t, text, v) for t, text, v in zip(targets, texts, values) if t != text]
+    pairs: list[tuple[str, str, str]] = []
+    for target, value in zip(targets, values):
+        if isinstance(target, View):
+            source = view_of(e, value)
+            pairs.append((target.pointer, source.pointer, f"__gm__ {target.elem}*"))
+            pairs += [(t, s, "int64_t") for t, s in zip(target.shape + target.strides, source.shape + source.strides)]
+        else:
+            pairs.append((target, e.use(value), cpp_type(value.type)))
+    pairs = [pair for pair in pairs if pair[0] != pair[1]]
     if len(pairs) > 1:
         staged = []
-        for target, text, value in pairs:
+        for target, text, type_ in pairs:
             name = e.fresh()
-            e.line(f"{cpp_type(value.type)} {name} = {text};")
-            staged.append((target, name, value))
+            e.line(f"{type_} {name} = {text};")
+            staged.append((target, name, type_))
         pairs = staged
     for target, text, _ in pairs:
         e.line(f"{target} = {text};")
@@ -48,7 +71,7 @@ def _body(e: FunctionEmitter, region: Region) -> list[Value]:
     return passed
 
 
-def _close(e: FunctionEmitter, targets: list[str], values: list[Value]) -> None:
+def _close(e: FunctionEmitter, targets: list[Target], values: list[Value]) -> None:
     e.indent += 1
     _assign(e, targets, values)
     e.indent -= 1
@@ -62,8 +85,8 @@ def _for(e: FunctionEmitter, op: Operation) -> None:
     _assign(e, carried, op.named.get("inits", []))
     variable = e.fresh()
     e.expr[region.args[0]] = variable
-    for arg, name in zip(region.args[1:], carried):
-        e.expr[arg] = name
+    for arg, target in zip(region.args[1:], carried):
+        _bind(e, arg, target)
     e.note(region.args[0])
     kind = cpp_type(region.args[0].type)
     e.line(f"for ({kind} {variable} = {lower}; {variable} < {upper}; {variable} += {step}) {{")
@@ -94,8 +117,8 @@ def _while(e: FunctionEmitter, op: Operation) -> None:
         e.expr[arg] = name
         carried.append(name)
     results = _declare_results(e, op)
-    for arg, name in zip(after.args, results):
-        e.expr[arg] = name
+    for arg, target in zip(after.args, results):
+        _bind(e, arg, target)
     e.line("while (true) {")
     condition, *passed = _body(e, before)
     e.indent += 1

@@ -47,6 +47,7 @@ def cpp_type(type_: T.Type) -> str:
     if isinstance(type_, T.EventArrayType):
         return f"PTOAS_EventIdArray<{type_.count}>"
     named = {
+        "vector<4xi16>": "pto::MrgSortExecutedNumList",
         "!pto.async_session": "pto::comm::AsyncSession",
         "!pto.async_event": "pto::comm::AsyncEvent",
         "!pto.prefetch_async_context": "pto::PrefetchAsyncContext",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from ..dialect import types as T
 from ..dialect.ir import Function, Module, Operation, Region, Value
 from ..errors import UnsupportedFeatureError
 from .cpp_types import cpp_type, literal
@@ -40,7 +40,8 @@ class FunctionEmitter:
         self.uses: dict[Value, int] = {}
         self.address: dict[Value, str] = {}
         self.tensor_type: dict[Value, str] = {}
-        self.pipes: dict[tuple[int, str], str] = {}
+        self.views: dict[Value, Any] = {}
+        self.pipes: dict[int, tuple[str, str]] = {}
         self.writes_scalars = False
 
     # --- text ---------------------------------------------------------------------------------------------------
@@ -119,8 +120,3 @@ class FunctionEmitter:
         for op in self.function.body.walk():
             for value in op.operands():
                 uses[value] = uses.get(value, 0) + 1
-
-
-def variable_type(type_: T.Type) -> str:
-    """C++ type of a result variable that is assigned later."""
-    return cpp_type(type_)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ..dialect import types as T
 from ..dialect.ir import Operation, Value, constant_of
+from ..errors import UnsupportedFeatureError
 from .cpp_types import cpp_type, tile_type
 from .function import FunctionEmitter, emits
 
@@ -15,8 +18,47 @@ def _make_tensor_view(e: FunctionEmitter, op: Operation) -> None:
     """A view prints nothing by itself: its windows carry shape, strides and pointer."""
 
 
-def layout_of(view: Operation) -> str:
-    """`ND`, `DN` or `NZ`: the attribute, else what static strides say (7.3)."""
+@dataclass(slots=True)
+class View:
+    """A tensor view in C++ terms: pointer, extents and strides as expressions, with their constants where known."""
+
+    pointer: str
+    shape: list[str]
+    strides: list[str]
+    stride_constants: list[int | None]
+    layout: str
+    elem: str
+
+
+def view_of(e: FunctionEmitter, value: Value) -> View:
+    """The view a value stands for: its `make_tensor_view`, or the variables of a carried view."""
+    found = e.views.get(value)
+    if found is not None:
+        return found
+    op = value.owner
+    if op is None or op.name != "pto.make_tensor_view":
+        raise UnsupportedFeatureError(f"a {value.type} parameter has no C++ form; pass the pointer instead")
+    found = e.views[value] = View(
+        e.use(op.ins[0]),
+        [e.use(v) for v in op.named["shape"]],
+        [e.use(v) for v in op.named["strides"]],
+        [constant_of(v) for v in op.named["strides"]],
+        layout_of(value),
+        value.type.elem.cpp,
+    )
+    return found
+
+
+def layout_of(value: Value) -> str:
+    """`ND`, `DN` or `NZ`: the attribute, else what static strides say (7.3). Carried views follow their source."""
+    view = value.owner
+    if view is None:
+        return "ND"
+    if view.name != "pto.make_tensor_view":
+        if view.name in ("scf.if", "scf.for") and value in view.results:
+            last = view.regions[0].ops[-1]
+            return layout_of(last.ins[view.results.index(value)])
+        return "ND"
     attr = view.attrs.get("layout")
     if attr is not None:
         return attr.value.upper()
@@ -30,6 +72,18 @@ def layout_of(view: Operation) -> str:
     return "DN" if strides[-2] == 1 else "ND"
 
 
+def declare_view(e: FunctionEmitter, value: Value, layout: str) -> View:
+    """Variables for a view that a branch or loop assigns."""
+    elem = value.type.elem.cpp
+    rank = len(value.type.dims)
+    names = [e.fresh() for _ in range(1 + 2 * rank)]
+    e.line(f"__gm__ {elem}* {names[0]};")
+    e.line(f"int64_t {', '.join(names[1:])};")
+    view = View(names[0], names[1 : rank + 1], names[rank + 1 :], [None] * rank, layout, elem)
+    e.views[value] = view
+    return view
+
+
 def _five(values: list, fill) -> list:
     return [fill] * (5 - len(values)) + values
 
@@ -37,66 +91,53 @@ def _five(values: list, fill) -> list:
 @emits("pto.partition_view")
 def _partition_view(e: FunctionEmitter, op: Operation) -> None:
     if e.uses.get(op.result):
-        _global_tensor(e, op.result, op.ins[0], op.named["offsets"], op.named["sizes"])
+        _global_tensor(e, op.result, view_of(e, op.ins[0]), op.named["offsets"], op.named["sizes"])
 
 
-def _global_tensor(e: FunctionEmitter, value: Value, source: Value, offsets: list[Value], sizes: list[Value]) -> None:
-    """Shape, Stride and GlobalTensor of a window of the view `source`."""
-    view = source.owner
-    elem = source.type.elem.cpp
-    strides = view.named["strides"]
+def _global_tensor(e: FunctionEmitter, value: Value, view: View, offsets: list[Value], sizes: list[Value]) -> None:
+    """Shape, Stride and GlobalTensor of a window of a view: all static, or all strides at run time."""
     size_constants = [constant_of(v) for v in sizes]
-    stride_constants = [constant_of(v) for v in strides]
-    pointer = e.use(view.ins[0])
+    pointer = view.pointer
     terms = []
-    for offset, stride, number in zip(offsets, strides, stride_constants):
-        if constant_of(offset) == 0:
-            continue
-        terms.append(e.use(offset) if number == 1 else f"{e.use(offset)} * {e.use(stride)}")
+    for offset, stride, number in zip(offsets, view.strides, view.stride_constants):
+        if constant_of(offset) != 0:
+            terms.append(e.use(offset) if number == 1 else f"{e.use(offset)} * {stride}")
     if terms:
         pointer = f"{pointer} + ({' + '.join(terms)})"
-    static = None not in size_constants and None not in stride_constants
     shape_args, stride_args = "", ""
-    if static:
+    if None not in size_constants and None not in view.stride_constants:
         shape_params = _five(size_constants, 1)
-        leading = _leading(size_constants[0], stride_constants[0])
-        stride_params = _five(stride_constants, leading)
+        stride_params = _five(view.stride_constants, size_constants[0] * view.stride_constants[0])
     else:
         shape_params = _five([-1 if n is None else n for n in size_constants], 1)
         stride_params = [-1] * 5
         size_names = [e.use(v) if n is None else str(n) for v, n in zip(sizes, size_constants)]
-        stride_names = [e.use(v) for v in strides]
         shape_args = ", ".join(_five(size_names, "1"))
-        leading = f"{size_names[0]} * {stride_names[0]}"
-        stride_args = ", ".join(_five(stride_names, leading))
+        stride_args = ", ".join(_five(view.strides, f"{size_names[0]} * {view.strides[0]}"))
     shape_type = f"pto::Shape<{', '.join(map(str, shape_params))}>"
     stride_type = f"pto::Stride<{', '.join(map(str, stride_params))}>"
-    tensor_type = f"GlobalTensor<{elem}, {shape_type}, {stride_type}, pto::Layout::{layout_of(view)}>"
+    tensor_type = f"GlobalTensor<{view.elem}, {shape_type}, {stride_type}, pto::Layout::{view.layout}>"
     shape, stride, tensor = e.fresh(), e.fresh(), e.fresh()
     e.note(value)
     e.line(f"{shape_type} {shape} = {shape_type}({shape_args});")
     e.line(f"{stride_type} {stride} = {stride_type}({stride_args});")
-    e.line(f"{tensor_type} {tensor} = {tensor_type}((__gm__ {elem}*) {pointer}, {shape}, {stride});")
+    e.line(f"{tensor_type} {tensor} = {tensor_type}((__gm__ {view.elem}*) {pointer}, {shape}, {stride});")
     e.expr[value] = tensor
     e.tensor_type[value] = tensor_type
 
 
-def _leading(extent: int, stride: int) -> int:
-    return extent * stride
-
-
 @emits("pto.get_tensor_view_dim", "pto.get_tensor_view_stride")
 def _view_query(e: FunctionEmitter, op: Operation) -> None:
-    key = "shape" if op.name.endswith("dim") else "strides"
-    values = op.ins[0].owner.named[key]
+    view = view_of(e, op.ins[0])
+    values = view.shape if op.name.endswith("dim") else view.strides
     index = constant_of(op.ins[1])
     if index is not None:
-        e.pure(op.result, e.use(values[index]))
+        e.pure(op.result, values[index])
         return
     selector = e.settled(op.ins[1])
-    text = e.use(values[-1])
+    text = values[-1]
     for number in reversed(range(len(values) - 1)):
-        text = f"{selector} == {number} ? {e.use(values[number])} : {text}"
+        text = f"{selector} == {number} ? {values[number]} : {text}"
     e.pure(op.result, text)
 
 
@@ -174,14 +215,14 @@ def _subview(e: FunctionEmitter, op: Operation) -> None:
     """A window shares the parent's storage: its C++ tile keeps the parent's pitch and starts at an offset."""
     source = op.ins[0]
     parent, result = source.type, op.result.type
-    rows, cols = _window_extents(e, source, parent, result)
+    rows, cols = _window_extents(parent, result)
     shown = result.with_(rows=rows, cols=cols)
     valid = op.named.get("valid") or [None, None]
     op.result.type = shown
     declare_tile(e, op.result, *(None if v is None else e.use(v) for v in valid))
     row, col = op.named["offsets"]
     if source in e.address:
-        elements = window_offset(e, _pitch_type(e, source), row, col)
+        elements = window_offset(e, parent, row, col)
         address = e.address[source]
         if elements != "0":
             size = parent.dtype.bytes
@@ -191,11 +232,7 @@ def _subview(e: FunctionEmitter, op: Operation) -> None:
         e.line(f"TSUBVIEW({e.expr[op.result]}, {e.use(source)}, {e.use(row)}, {e.use(col)});")
 
 
-def _pitch_type(e: FunctionEmitter, source: Value) -> T.TileType:
-    return source.type
-
-
-def _window_extents(e: FunctionEmitter, source: Value, parent: T.TileType, window: T.TileType) -> tuple[int, int]:
+def _window_extents(parent: T.TileType, window: T.TileType) -> tuple[int, int]:
     """Physical extents printed for a window: the parent's where the pitch depends on them."""
     if parent.blayout == "row_major":
         return (window.rows, window.cols) if window.cols == parent.cols else (parent.rows, parent.cols)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..dialect import types as T
 from ..dialect.ir import Operation, Value
+from . import control_syntax, system_syntax  # noqa: F401  (each registers its forms)
 from .op_syntax import SYNTAX, check_arity
 
 if TYPE_CHECKING:
