@@ -77,6 +77,7 @@ from pypto.ir.expr import (
 )  # fmt: skip
 from pypto.ir.memref import MemRef, WindowBuffer
 from pypto.ir.node import IRNode
+from pypto.ir.printer import python_print, python_print_type, register_format_callback
 from pypto.ir.program import Function, Program
 from pypto.ir.scalar_ops import (
     add,

@@ -5,7 +5,8 @@ auto-mapping is on; otherwise an unmapped variable is equal to itself alone. Bot
 depth of an expression is limited by memory only. Shared subtrees are walked like any others: skipping them would
 leave variables out of the bijection, and ``x + y`` would equal ``x + x``.
 
-One pair of element types is interchangeable, INDEX and INT64, in integer constants and in loop variables.
+Two things do not count: the placement of a value (the MemRef of its type; ``shares_memref_with`` asks that question),
+and which of INDEX and INT64 an integer constant or a loop variable has.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ def _plan(cls: type) -> _Plan:
         names = [name for name in cls.__struct_fields__ if name not in cls.IGNORED]
         if issubclass(cls, MemRef):
             names.remove("type")
+        elif issubclass(cls, ShapedType) and "memref" in names:
+            names.remove("memref")
         fields = []
         for name in reversed(names):
             how = _DEF if name in cls.DEFS else _USUAL

@@ -1,0 +1,1 @@
+"""The parts of the printer: names of variables, types, expressions, statements, layout of the text."""
