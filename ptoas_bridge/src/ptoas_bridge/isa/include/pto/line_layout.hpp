@@ -29,6 +29,9 @@ struct LineLayout {
 inline constexpr long kUnbounded = 1l << 40;
 
 template <class TileT>
+inline constexpr bool kByColumn = TileT::isBoxedLayout ? !TileT::isInnerRowMajor : !TileT::isRowMajor;
+
+template <class TileT>
 inline LineLayout tile_layout(const TileT& tile) {
     constexpr long plus = TileT::Compact == CompactMode::RowPlusOne;
     constexpr long inner_rows = TileT::InnerRows, inner_cols = TileT::InnerCols, box = inner_rows * inner_cols;
@@ -87,23 +90,22 @@ struct CopyRun {
     static constexpr bool kPlain = true;
 };
 
+// Copies `lines` x `length` elements whose lines are contiguous on both sides.
+template <class D, class S, class Convert>
+[[gnu::noinline]] void copy_plain(D* to, long to_pitch, const S* from, long from_pitch, long lines, long length,
+                                  const Convert& convert) {
+    if (to_pitch == length && from_pitch == length) {
+        length *= lines;
+        lines = 1;
+    }
+    for (; lines > 0; --lines, to += to_pitch, from += from_pitch) convert(to, from, length);
+}
+
 // Copies `lines` x `length` elements between layouts of the same direction, starting at (line, position) of each.
 template <class D, class S, class Convert>
 [[gnu::noinline]] void copy_lines(D* to, const LineLayout& dl, long d_line, long d_position, const S* from,
                                   const LineLayout& sl, long s_line, long s_position, long lines, long length,
                                   const Convert& convert) {
-    const long least_run = dl.run < sl.run ? dl.run : sl.run;
-    if (least_run >= kUnbounded) {
-        D* d = to + d_position;
-        const S* s = from + s_position;
-        if (Convert::kPlain && std::is_same_v<D, S> && dl.line_stride == length && sl.line_stride == length) {
-            convert(d + d_line * length, s + s_line * length, lines * length);
-            return;
-        }
-        for (long i = 0; i < lines; ++i)
-            convert(d + (d_line + i) * dl.line_stride, s + (s_line + i) * sl.line_stride, length);
-        return;
-    }
     // Sixteen lines at a time: both the strided and the panel side stay within a few pages.
     constexpr long kBlock = 16;
     for (long first = 0; first < lines; first += kBlock) {
@@ -195,18 +197,32 @@ template <class D, class S, class Convert>
     }
 }
 
+// What is known at compile time about one side of a copy: its direction and whether its lines are contiguous.
+template <bool ByColumn, bool Plain>
+struct Side {
+    static constexpr bool kByColumn = ByColumn;
+    static constexpr bool kPlain = Plain;
+};
+template <class TileT>
+using TileSide = Side<kByColumn<TileT>, !TileT::isBoxedLayout>;
+template <class TileT>
+using TransposedTileSide = Side<!kByColumn<TileT>, !TileT::isBoxedLayout>;
+
 // Copies the rows x cols block at (s_row, s_col) of the source to (d_row, d_col) of the destination.
-template <class D, class S, class Convert = CopyRun>
+template <class DSide, class SSide, class D, class S, class Convert = CopyRun>
 inline void copy_block(D* to, const LineLayout& dl, long d_row, long d_col, const S* from, const LineLayout& sl,
                        long s_row, long s_col, long rows, long cols, const Convert& convert = Convert()) {
     if (rows <= 0 || cols <= 0) return;
-    const long d_line = dl.by_column ? d_col : d_row, d_position = dl.by_column ? d_row : d_col;
-    const long s_line = sl.by_column ? s_col : s_row, s_position = sl.by_column ? s_row : s_col;
-    const long s_lines = sl.by_column ? cols : rows, s_length = sl.by_column ? rows : cols;
-    if (dl.by_column == sl.by_column)
-        copy_lines(to, dl, d_line, d_position, from, sl, s_line, s_position, s_lines, s_length, convert);
-    else
+    const long d_line = DSide::kByColumn ? d_col : d_row, d_position = DSide::kByColumn ? d_row : d_col;
+    const long s_line = SSide::kByColumn ? s_col : s_row, s_position = SSide::kByColumn ? s_row : s_col;
+    const long s_lines = SSide::kByColumn ? cols : rows, s_length = SSide::kByColumn ? rows : cols;
+    if constexpr (DSide::kByColumn != SSide::kByColumn)
         copy_transposed(to, dl, d_line, d_position, from, sl, s_line, s_position, s_lines, s_length, convert);
+    else if constexpr (DSide::kPlain && SSide::kPlain)
+        copy_plain(to + d_line * dl.line_stride + d_position, dl.line_stride,
+                   from + s_line * sl.line_stride + s_position, sl.line_stride, s_lines, s_length, convert);
+    else
+        copy_lines(to, dl, d_line, d_position, from, sl, s_line, s_position, s_lines, s_length, convert);
 }
 
 // The same storage with rows and columns exchanged.

@@ -7,14 +7,36 @@
 namespace pto {
 namespace isa {
 
+// The direction in which a view is walked for a tile: that of its layout, except that a single row or column follows
+// the tile, so that vectors are never transposed.
+template <class Global, class TileT>
+constexpr bool view_by_column() {
+    if constexpr (Global::layout == Layout::NZ)
+        return false;
+    else if constexpr (!TileT::isBoxedLayout && (TileT::Cols == 1 || Global::template GetShape<4>() == 1))
+        return kByColumn<TileT>;
+    else if constexpr (!TileT::isBoxedLayout && TileT::isRowMajor && TileT::Rows == 1)
+        return false;
+    else
+        return Global::layout == Layout::DN;
+}
+template <class Global, class TileT>
+constexpr bool view_is_plain() {
+    constexpr int contiguous = view_by_column<Global, TileT>() ? 3 : 4;
+    return Global::layout != Layout::NZ && Global::template GetStride<contiguous>() == 1;
+}
+template <class Global, class TileT>
+using ViewSide = Side<view_by_column<Global, TileT>(), view_is_plain<Global, TileT>()>;
+
 // Calls body(layout, pointer, row, col, rows, cols) for every two-dimensional part of a global view; row and col say where
-// the part lies in the tile. `prefer_columns` decides for views that are contiguous both ways.
-template <class Global, class Body>
-inline void for_each_part(const Global& view, bool prefer_columns, long tile_rows, long tile_cols, const Body& body) {
+// the part lies in the tile.
+template <class TileT, class Global, class Body>
+inline void for_each_part(const Global& view, const TileT& tile, const Body& body) {
     const long s0 = view.GetShape(0), s1 = view.GetShape(1), s2 = view.GetShape(2), s3 = view.GetShape(3),
                s4 = view.GetShape(4);
     const long t0 = view.GetStride(0), t1 = view.GetStride(1), t2 = view.GetStride(2), t3 = view.GetStride(3),
                t4 = view.GetStride(4);
+    const long tile_rows = tile.GetValidRow(), tile_cols = tile.GetValidCol();
     const auto clip = [](long wanted, long available) { return wanted < available ? wanted : available; };
     if constexpr (Global::layout == Layout::NZ) {
         const LineLayout layout{false, s4, t1, s3, t3, t2};
@@ -22,13 +44,10 @@ inline void for_each_part(const Global& view, bool prefer_columns, long tile_row
         for (long i0 = 0; i0 < s0 && i0 * part < tile_cols; ++i0)
             body(layout, view.data() + i0 * t0, 0, i0 * part, rows, clip(tile_cols - i0 * part, part));
     } else {
+        constexpr bool by_column = view_by_column<Global, TileT>();
+        const long along = by_column ? t3 : t4, across = by_column ? t4 : t3;
+        const LineLayout layout{by_column, along == 1 ? kUnbounded : 1, along, kUnbounded, across, 0};
         const long cols = clip(tile_cols, s4);
-        const bool by_row = t4 == 1 || cols == 1, by_column = t3 == 1;
-        LineLayout layout{false, kUnbounded, 0, kUnbounded, t3, 0};
-        if (by_column && (!by_row || prefer_columns))
-            layout = {true, kUnbounded, 0, kUnbounded, t4, 0};
-        else if (!by_row)
-            layout = {false, 1, t4, kUnbounded, t3, 0};
         long row = 0;
         for (long i0 = 0; i0 < s0; ++i0)
             for (long i1 = 0; i1 < s1; ++i1)
@@ -69,17 +88,16 @@ inline void pad_line_ends(TileT& tile) {
 template <class Global, class TileT, class Convert>
 inline void store_tile(const Global& view, const TileT& tile, const Convert& convert) {
     const LineLayout layout = tile_layout(tile);
-    for_each_part(view, layout.by_column, tile.GetValidRow(), tile.GetValidCol(),
+    for_each_part(view, tile,
                   [&](const LineLayout& part, auto* to, long row, long col, long rows, long cols) {
-                      copy_block(to, part, 0, 0, tile.data(), layout, row, col, rows, cols, convert);
+                      copy_block<ViewSide<Global, TileT>, TileSide<TileT>>(to, part, 0, 0, tile.data(), layout, row, col, rows, cols, convert);
                   });
 }
 
 // Atomic stores go element by element, whatever the layouts.
 template <class Global, class TileT, class Inner>
 inline void add_tile(const Global& view, const TileT& tile, const Inner& inner) {
-    const LineLayout layout = tile_layout(tile);
-    for_each_part(view, layout.by_column, tile.GetValidRow(), tile.GetValidCol(),
+    for_each_part(view, tile,
                   [&](const LineLayout& part, auto* to, long row, long col, long rows, long cols) {
                       using D = std::remove_reference_t<decltype(*to)>;
                       for (long i = 0; i < rows; ++i)
@@ -110,9 +128,9 @@ PTO_INST RecordEvent TLOAD(TileT& dst, Global& src, Rest&&...) {
                   "TLOAD does not convert: tile and view need elements of one size");
     using T = typename TileT::DType;
     const isa::LineLayout layout = isa::tile_layout(dst);
-    isa::for_each_part(src, layout.by_column, dst.GetValidRow(), dst.GetValidCol(),
+    isa::for_each_part(src, dst,
                        [&](const isa::LineLayout& part, auto* from, long row, long col, long rows, long cols) {
-                           isa::copy_block(dst.data(), layout, row, col, reinterpret_cast<const T*>(from), part, 0, 0,
+                           isa::copy_block<isa::TileSide<TileT>, isa::ViewSide<Global, TileT>>(dst.data(), layout, row, col, reinterpret_cast<const T*>(from), part, 0, 0,
                                            rows, cols);
                        });
     if constexpr (TileT::PadVal != PadValue::Null && !TileT::isBoxedLayout) isa::pad_line_ends(dst);
@@ -155,8 +173,7 @@ template <class TileT, class Global, class Fp, AtomicType Atomic = AtomicType::A
           ReluPreMode Relu = ReluPreMode::NoRelu>
 PTO_INST RecordEvent TSTORE_FP(Global& dst, TileT& src, Fp& fp) {
     using D = typename Global::DType;
-    const isa::LineLayout layout = isa::tile_layout(src);
-    isa::for_each_part(dst, layout.by_column, src.GetValidRow(), src.GetValidCol(),
+    isa::for_each_part(dst, src,
                        [&](const isa::LineLayout& part, D* to, long row, long col, long rows, long cols) {
                            for (long j = 0; j < cols; ++j) {
                                const isa::FixpipeRun<Relu == ReluPreMode::NormalRelu, true> convert{

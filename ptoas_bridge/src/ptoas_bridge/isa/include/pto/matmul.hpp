@@ -30,7 +30,7 @@ inline void multiply_tiles(C& c, A& a, B& b, bool accumulate) {
 template <class C, class In, class A, class B>
 inline void copy_accumulator(C& c, In& in, A& a, B& b) {
     if (static_cast<void*>(c.data()) == static_cast<void*>(in.data())) return;
-    copy_block(c.data(), tile_layout(c), 0, 0, static_cast<const typename In::DType*>(in.data()), tile_layout(in), 0, 0,
+    copy_block<TileSide<C>, TileSide<In>>(c.data(), tile_layout(c), 0, 0, static_cast<const typename In::DType*>(in.data()), tile_layout(in), 0, 0,
                a.GetValidRow(), b.GetValidCol());
 }
 
@@ -38,7 +38,7 @@ template <class C, class A, class B, class Bias>
 inline void fill_with_bias(C& c, A& a, B& b, Bias& bias) {
     const LineLayout layout = tile_layout(c);
     for (long i = 0; i < a.GetValidRow(); ++i)
-        copy_block(c.data(), layout, i, 0, static_cast<const typename Bias::DType*>(bias.data()), tile_layout(bias), 0, 0,
+        copy_block<TileSide<C>, TileSide<Bias>>(c.data(), layout, i, 0, static_cast<const typename Bias::DType*>(bias.data()), tile_layout(bias), 0, 0,
                    1, b.GetValidCol());
 }
 
