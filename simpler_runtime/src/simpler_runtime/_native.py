@@ -1,0 +1,75 @@
+"""The compiled core: built on first use, loaded once per process, called through ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from pathlib import Path
+
+from simpler_runtime.toolchain import INCLUDE_DIR, build_library
+
+RING_COUNT = 4
+CSRC_DIR = Path(__file__).parent / "csrc"
+
+_lock = threading.Lock()
+_library: ctypes.CDLL | None = None
+
+
+class RunRequest(ctypes.Structure):
+    """Mirrors SimplerRunRequest of csrc/c_api.cpp."""
+
+    _fields_ = [
+        ("tensors", ctypes.c_void_p),
+        ("scalars", ctypes.c_void_p),
+        ("tensor_count", ctypes.c_int32),
+        ("scalar_count", ctypes.c_int32),
+        ("task_window", ctypes.c_uint32 * RING_COUNT),
+        ("heap", ctypes.c_uint64 * RING_COUNT),
+        ("dep_pool", ctypes.c_uint32 * RING_COUNT),
+        ("host_build_graph", ctypes.c_int32),
+        ("serial", ctypes.c_int32),
+    ]
+
+
+def library() -> ctypes.CDLL:
+    """The core. Raises ToolchainError when it must be compiled and cannot be."""
+    global _library
+    with _lock:
+        if _library is None:
+            path = build_library(CSRC_DIR.glob("*.cpp"), include_dirs=[INCLUDE_DIR], name="the task runtime")
+            # Global: kernels resolve the weak functions of simulated_core.h against it.
+            _library = _declare(ctypes.CDLL(str(path), mode=os.RTLD_GLOBAL | os.RTLD_NOW))
+        return _library
+
+
+def _declare(lib: ctypes.CDLL) -> ctypes.CDLL:
+    pointer, text, i32 = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int32
+    signatures = {
+        "simpler_default_worker_count": (i32, []),
+        "simpler_set_log_level": (None, [i32]),
+        "simpler_device_create": (pointer, [i32, i32, i32]),
+        "simpler_device_destroy": (None, [pointer]),
+        "simpler_callable_load": (
+            pointer,
+            [
+                text,
+                text,
+                text,
+                i32,
+                ctypes.POINTER(i32),
+                ctypes.POINTER(text),
+                ctypes.POINTER(text),
+                ctypes.POINTER(i32),
+                text,
+                i32,
+            ],
+        ),
+        "simpler_callable_free": (None, [pointer]),
+        "simpler_run": (i32, [pointer, pointer, ctypes.POINTER(RunRequest), text, i32]),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(lib, name)
+        function.restype = result
+        function.argtypes = arguments
+    return lib

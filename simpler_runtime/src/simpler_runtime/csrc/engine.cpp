@@ -1,0 +1,318 @@
+// Worker threads, dispatch and completion.
+#include "engine.h"
+
+#include <signal.h>
+
+#include <cstdlib>
+
+#include "trace.h"
+
+namespace simpler {
+
+namespace {
+
+int64_t predicate_value(const Task &task) {
+    switch (task.predicate_size) {
+        case 1: return *static_cast<const volatile int8_t *>(task.predicate_address);
+        case 2: return *static_cast<const volatile int16_t *>(task.predicate_address);
+        case 4: return *static_cast<const volatile int32_t *>(task.predicate_address);
+        default: return *static_cast<const volatile int64_t *>(task.predicate_address);
+    }
+}
+
+bool predicate_holds(const Task &task) {
+    if (task.predicate_op == PredicateOp::NONE) return true;
+    const int64_t value = predicate_value(task), target = task.predicate_target;
+    switch (task.predicate_op) {
+        case PredicateOp::EQ: return value == target;
+        case PredicateOp::NE: return value != target;
+        case PredicateOp::GT: return value > target;
+        case PredicateOp::LT: return value < target;
+        case PredicateOp::GE: return value >= target;
+        case PredicateOp::LE: return value <= target;
+        default: return true;
+    }
+}
+
+int64_t stall_limit_from_environment() {
+    const char *text = std::getenv("SIMPLER_SCHEDULER_TIMEOUT_MS");
+    const long value = text ? std::strtol(text, nullptr, 10) : 0;
+    return (value > 0 ? value : 10000) * 1000000ll;
+}
+
+}  // namespace
+
+Engine::Engine(Architecture arch, int worker_count)
+    : orchestrator_lane(arch, worker_count), stall_limit_ns(stall_limit_from_environment()), arch_(arch),
+      worker_count_(worker_count), queue_(worker_count + 1), workers_(new Worker[worker_count]) {
+    install_crash_handlers();
+    // Asynchronous signals belong to the host program's own threads.
+    sigset_t all, previous;
+    sigfillset(&all);
+    for (int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&all, crash);
+    pthread_sigmask(SIG_BLOCK, &all, &previous);
+    for (int i = 0; i < worker_count; ++i) {
+        workers_[i] = Worker{this, new Lane(arch, i), {}};
+        pthread_create(&workers_[i].thread, nullptr, worker_main, &workers_[i]);
+    }
+    pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+}
+
+Engine::~Engine() {
+    stopping_.store(true);
+    idle_.notify_all();
+    for (int i = 0; i < worker_count_; ++i) {
+        pthread_join(workers_[i].thread, nullptr);
+        delete workers_[i].lane;
+    }
+    delete[] workers_;
+    while (spare_lanes_) {
+        Lane *next = spare_lanes_->next_spare;
+        delete spare_lanes_;
+        spare_lanes_ = next;
+    }
+}
+
+void *Engine::worker_main(void *argument) {
+    Worker &worker = *static_cast<Worker *>(argument);
+    SignalStack signal_stack;
+    worker.engine->work(*worker.lane);
+    return nullptr;
+}
+
+void Engine::work(Lane &lane) {
+    constexpr int kSpins = 300;
+    for (int spins = 0; !stopping_.load(std::memory_order_relaxed);) {
+        Claim claim;
+        if (take(lane, claim)) {
+            run(claim, lane);
+            spins = 0;
+            continue;
+        }
+        // The orchestrator may wait for the last task: it cannot know which one that is, an idle worker can.
+        if (spins == 0) doorbell_.ring(Doorbell::kIdle);
+        if (++spins < kSpins) {
+            for (int i = 0; i < 20; ++i) cpu_pause();
+            continue;
+        }
+        idle_.announce();
+        if (!queue_.empty() || stopping_.load()) idle_.retract();
+        else idle_.sleep();
+        spins = 1;
+    }
+}
+
+bool Engine::take(Lane &lane, Claim &claim) {
+    if (lane.next) {
+        claim = Claim{lane.next, 0, 1};
+        lane.next = nullptr;
+        return true;
+    }
+    return queue_.pop(claim);
+}
+
+bool Engine::help() {
+    Claim claim;
+    if (!take(orchestrator_lane, claim)) return false;
+    run(claim, orchestrator_lane);
+    // The caller may stop helping now: do not sit on a released task.
+    if (Task *task = orchestrator_lane.next) {
+        orchestrator_lane.next = nullptr;
+        enqueue(task);
+    }
+    return true;
+}
+
+void Engine::run(const Claim &claim, Lane &lane) {
+    Task &task = *claim.task;
+    lane.running.store(&task, std::memory_order_relaxed);
+    lane.steps.store(lane.steps.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    if (!errors.set()) {
+        if (task.sync_start) {
+            run_gang(task);
+        } else {
+            for (int32_t b = claim.first; b < claim.first + claim.count; ++b) {
+                const uint64_t start = trace ? trace_clock() : 0;
+                if (!lane.cluster.run_block(task, b, errors)) break;
+                if (trace) trace->block(task, b, lane.index, start, trace_clock());
+            }
+        }
+    }
+    lane.running.store(nullptr, std::memory_order_relaxed);
+    const bool last = task.block_num == 1 ||
+                      task.blocks_left.fetch_sub(claim.count, std::memory_order_acq_rel) == claim.count;
+    if (last) complete(&task, lane);
+}
+
+// Blocks that must start together may wait for each other in memory, so each gets a thread of its own.
+void Engine::run_gang(Task &task) {
+    struct Member {
+        Engine *engine;
+        Task *task;
+        int32_t block;
+        pthread_t thread;
+    };
+    const auto member_main = [](void *argument) -> void * {
+        Member &member = *static_cast<Member *>(argument);
+        SignalStack signal_stack;
+        Engine &engine = *member.engine;
+        Lane *lane = engine.borrow_lane();
+        lane->running.store(member.task, std::memory_order_relaxed);
+        const uint64_t start = engine.trace ? trace_clock() : 0;
+        const bool healthy = lane->cluster.run_block(*member.task, member.block, engine.errors);
+        if (healthy && engine.trace) {
+            engine.trace->block(*member.task, member.block, lane->index, start, trace_clock());
+        }
+        lane->running.store(nullptr, std::memory_order_relaxed);
+        engine.return_lane(lane);
+        return nullptr;
+    };
+    Member *members = new Member[task.block_num];
+    int32_t started = 0;
+    for (; started < task.block_num; ++started) {
+        members[started] = Member{this, &task, started, {}};
+        if (pthread_create(&members[started].thread, nullptr, member_main, &members[started]) != 0) {
+            errors.report(PTO2_ERROR_REQUIRE_SYNC_START_INVALID, "cannot start %d threads for task %s", task.block_num,
+                          TaskLabel(task.id).text);
+            break;
+        }
+    }
+    for (int32_t i = 0; i < started; ++i) pthread_join(members[i].thread, nullptr);
+    delete[] members;
+}
+
+Lane *Engine::borrow_lane() {
+    {
+        SpinGuard guard(spare_lock_);
+        if (Lane *lane = spare_lanes_) {
+            spare_lanes_ = lane->next_spare;
+            return lane;
+        }
+    }
+    const int index = lane_count() + __atomic_fetch_add(&spare_count_, 1, __ATOMIC_RELAXED);
+    return new Lane(arch_, index);
+}
+
+void Engine::return_lane(Lane *lane) {
+    SpinGuard guard(spare_lock_);
+    lane->next_spare = spare_lanes_;
+    spare_lanes_ = lane;
+}
+
+bool Engine::runs_kernel(const Task &task) const {
+    return task.active_slots > 0 && (task.predicate_op == PredicateOp::NONE || predicate_holds(task));
+}
+
+void Engine::complete(Task *task, Lane &lane) {
+    // Tasks without work (dummies, false predicates) complete here one after the other, without recursion.
+    Task *pending = task;
+    task->next_ready = nullptr;
+    uint64_t finished = 0;
+    while (pending) {
+        Task *done = pending;
+        pending = done->next_ready;
+        ++finished;
+        Edge *edge = done->successors.exchange(closed_list(), std::memory_order_acq_rel);
+        // The list was built by pushing in front: turn it so that consumers start in submission order.
+        Edge *ordered = nullptr;
+        while (edge) {
+            Edge *next = edge->next;
+            edge->next = ordered;
+            ordered = edge;
+            edge = next;
+        }
+        while (ordered) {
+            Task *consumer = ordered->consumer;
+            ordered = ordered->next;  // before the consumer may run: the edge lives in its storage
+            if (consumer->pending.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+            if (!runs_kernel(*consumer)) {
+                consumer->next_ready = pending;
+                pending = consumer;
+            } else if (!lane.next && consumer->block_num == 1) {
+                lane.next = consumer;
+            } else {
+                enqueue(consumer);
+            }
+        }
+        for (uint32_t i = 0; i < done->edge_count; ++i) done->edges[i].producer->release();
+        done->release();
+    }
+    lane.completed.store(lane.completed.load(std::memory_order_relaxed) + finished, std::memory_order_release);
+    lane.steps.store(lane.steps.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    doorbell_.ring(Doorbell::kProgress);
+}
+
+void Engine::enqueue(Task *task) {
+    queue_.push(task);
+    idle_.notify_one();
+    for (int32_t extra = 1; extra < task->block_num && extra < worker_count_; ++extra) idle_.notify_one();
+    doorbell_.ring(Doorbell::kIdle);
+}
+
+void Engine::submit_ready(Task *task) {
+    if (!runs_kernel(*task)) {
+        if (holding_ && task->predicate_op != PredicateOp::NONE) {
+            // The operand is not computed yet: decide when the graph runs.
+        } else {
+            complete(task, orchestrator_lane);
+            if (Task *next = orchestrator_lane.next) {
+                orchestrator_lane.next = nullptr;
+                submit_ready(next);
+            }
+            return;
+        }
+    }
+    if (holding_) {
+        task->next_ready = nullptr;
+        if (held_tail_) held_tail_->next_ready = task;
+        else held_head_ = task;
+        held_tail_ = task;
+        return;
+    }
+    enqueue(task);
+}
+
+void Engine::release_held() {
+    holding_ = false;
+    Task *task = held_head_;
+    held_head_ = held_tail_ = nullptr;
+    while (task) {
+        Task *next = task->next_ready;
+        submit_ready(task);
+        task = next;
+    }
+}
+
+uint64_t Engine::completed() const {
+    uint64_t sum = orchestrator_lane.completed.load(std::memory_order_acquire);
+    for (int i = 0; i < worker_count_; ++i) sum += workers_[i].lane->completed.load(std::memory_order_acquire);
+    return sum;
+}
+
+// Called by the waiting orchestrator when there is nothing it could run itself.
+void Engine::check_stall(int64_t now) {
+    uint64_t steps = 0;
+    for (int i = 0; i < worker_count_; ++i) steps += workers_[i].lane->steps.load(std::memory_order_relaxed);
+    if (steps != stall_steps_) {
+        stall_steps_ = steps;
+        stall_since_ = now;
+        return;
+    }
+    if (now - stall_since_ < stall_limit_ns || errors.set()) return;
+    for (int i = 0; i < worker_count_; ++i) {
+        const Task *task = workers_[i].lane->running.load(std::memory_order_relaxed);
+        if (!task) continue;
+        const Kernel *kernel = nullptr;
+        for (const Kernel *candidate : task->kernels) {
+            if (!kernel) kernel = candidate;
+        }
+        errors.report(PTO2_ERROR_SCHEDULER_TIMEOUT,
+                      "PTO2 scheduler timeout sub_class=S1:running-stalled (detail=1): kernel '%s' of task %s has been "
+                      "running for more than %lld ms without an end",
+                      kernel ? kernel->name : "?", TaskLabel(task->id).text,
+                      static_cast<long long>(stall_limit_ns / 1000000));
+        return;
+    }
+}
+
+}  // namespace simpler

@@ -1,0 +1,125 @@
+// The scheduler: a pool of worker threads that runs ready tasks and releases what waited for them.
+#pragma once
+#include <pthread.h>
+
+#include <new>
+
+#include "cluster.h"
+#include "ready_queue.h"
+
+namespace simpler {
+
+class Trace;
+
+// What a thread needs to run tasks.
+struct Lane {
+    Lane(Architecture arch, int lane_index) : cluster(arch), index(lane_index) {}
+
+    Cluster cluster;
+    int index;
+    Task *next = nullptr;                      // released by the task that just completed: runs without queueing
+    alignas(64) std::atomic<uint64_t> completed{0};
+    std::atomic<uint64_t> steps{0};            // moves when the lane starts or ends something
+    std::atomic<Task *> running{nullptr};
+    Lane *next_spare = nullptr;
+    alignas(64) char end_of_lane = 0;
+};
+
+class Engine {
+public:
+    Engine(Architecture arch, int worker_count);
+    ~Engine();
+    Engine(const Engine &) = delete;
+    Engine &operator=(const Engine &) = delete;
+
+    // A task whose producers have all completed, from the orchestrator. Nothing runs while the engine holds.
+    void submit_ready(Task *task);
+    // Completes a task that runs no kernel (and whatever inline tasks that releases).
+    void complete_inline(Task *task) { complete(task, orchestrator_lane); }
+    // Runs one ready task on the calling (orchestrator) thread; false when there is none.
+    bool help();
+    // Waits until done() holds, running tasks meanwhile. False when the limit (ns, negative: none) passed first.
+    template <typename Done>
+    bool wait_until(Done done, int64_t limit_ns, Doorbell::Interest interest = Doorbell::kProgress);
+
+    // Host-build-graph mode: keeps ready tasks back until the graph is complete.
+    void hold() { holding_ = true; }
+    void release_held();
+
+    uint64_t completed() const;
+    int worker_count() const { return worker_count_; }
+    int lane_count() const { return worker_count_ + 1; }
+    Lane &lane(int index) { return index < worker_count_ ? *workers_[index].lane : orchestrator_lane; }
+
+    ErrorState errors;
+    Trace *trace = nullptr;  // set while a diagnostics run is on
+    Lane orchestrator_lane;
+    int64_t stall_limit_ns;
+
+private:
+    struct Worker {
+        Engine *engine;
+        Lane *lane;
+        pthread_t thread;
+    };
+
+    static void *worker_main(void *argument);
+    void work(Lane &lane);
+    bool take(Lane &lane, Claim &claim);
+    void run(const Claim &claim, Lane &lane);
+    void run_gang(Task &task);
+    void complete(Task *task, Lane &lane);
+    bool runs_kernel(const Task &task) const;
+    void enqueue(Task *task);
+    Lane *borrow_lane();
+    void return_lane(Lane *lane);
+    void check_stall(int64_t now);
+
+    Architecture arch_;
+    int worker_count_;
+    ReadyQueue queue_;
+    Notifier idle_;
+    Doorbell doorbell_;
+    std::atomic<bool> stopping_{false};
+    bool holding_ = false;
+    Task *held_head_ = nullptr;
+    Task *held_tail_ = nullptr;
+    Worker *workers_;
+    SpinLock spare_lock_;
+    Lane *spare_lanes_ = nullptr;
+    int spare_count_ = 0;
+    uint64_t stall_steps_ = 0;
+    int64_t stall_since_ = 0;
+};
+
+template <typename Done>
+bool Engine::wait_until(Done done, int64_t limit_ns, Doorbell::Interest interest) {
+    constexpr int kSpins = 200;
+    if (done()) return true;
+    const int64_t start = monotonic_ns();
+    stall_since_ = start;
+    for (int spins = 0;; ++spins) {
+        if (help()) {
+            spins = 0;
+            if (done()) return true;
+            continue;
+        }
+        if (done()) return true;
+        if (spins < kSpins) {
+            for (int i = 0; i < 20; ++i) cpu_pause();
+            continue;
+        }
+        const int64_t now = monotonic_ns();
+        if (limit_ns >= 0 && now - start > limit_ns) return false;
+        check_stall(now);
+        const uint32_t seen = doorbell_.arm(interest);
+        if (done() || !queue_.empty()) {
+            doorbell_.disarm();
+            continue;
+        }
+        doorbell_.wait(seen, 20000000);
+        spins = kSpins / 2;
+    }
+}
+
+}  // namespace simpler

@@ -1,0 +1,92 @@
+// Loaded code of one callable: the orchestration library and its kernels.
+#pragma once
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "pto_orchestration_api.h"
+#include "simulated_core.h"
+
+namespace simpler {
+
+using KernelFunction = void (*)(int64_t *);
+
+struct Kernel {
+    KernelFunction entry;
+    int32_t func_id;
+    sim::CoreKind core;
+    char name[120];
+};
+
+class Callable {
+public:
+    using ConfigFunction = PTO2OrchestrationConfig (*)(const ChipTaskArgs &);
+    using EntryFunction = void (*)(const ChipTaskArgs &);
+    using BindFunction = void (*)(PTO2Runtime *);
+    static constexpr int kMaxKernels = 1024;
+
+    ConfigFunction config = nullptr;
+    EntryFunction entry = nullptr;
+    BindFunction bind = nullptr;
+
+    Callable() = default;
+    Callable(const Callable &) = delete;
+    Callable &operator=(const Callable &) = delete;
+    // The libraries stay loaded: unloading code that a thread-local destructor may still need is not safe.
+    ~Callable() {
+        for (Kernel *kernel : kernels_) std::free(kernel);
+    }
+
+    const Kernel *find(int32_t func_id) const {
+        return func_id >= 0 && func_id < kMaxKernels ? kernels_[func_id] : nullptr;
+    }
+
+    // False: `error` says which file or symbol is at fault.
+    bool load_orchestration(const char *path, const char *entry_name, const char *config_name, char *error, size_t size) {
+        void *library = open(path, error, size);
+        if (!library) return false;
+        entry = reinterpret_cast<EntryFunction>(symbol(library, path, entry_name, error, size));
+        config = reinterpret_cast<ConfigFunction>(symbol(library, path, config_name, error, size));
+        bind = reinterpret_cast<BindFunction>(symbol(library, path, "framework_bind_runtime", error, size));
+        return entry && config && bind;
+    }
+    bool load_kernel(int32_t func_id, const char *path, const char *name, sim::CoreKind core, char *error, size_t size) {
+        if (func_id < 0 || func_id >= kMaxKernels) {
+            std::snprintf(error, size, "kernel id %d of '%s' is outside 0..%d", func_id, name, kMaxKernels - 1);
+            return false;
+        }
+        if (kernels_[func_id]) {
+            std::snprintf(error, size, "kernel id %d is given twice ('%s' and '%s')", func_id, kernels_[func_id]->name, name);
+            return false;
+        }
+        void *library = open(path, error, size);
+        if (!library) return false;
+        void *entry_point = symbol(library, path, "kernel_entry", error, size);
+        if (!entry_point) return false;
+        Kernel *kernel = static_cast<Kernel *>(std::calloc(1, sizeof(Kernel)));
+        kernel->entry = reinterpret_cast<KernelFunction>(entry_point);
+        kernel->func_id = func_id;
+        kernel->core = core;
+        std::snprintf(kernel->name, sizeof kernel->name, "%s", name);
+        kernels_[func_id] = kernel;
+        return true;
+    }
+
+private:
+    static void *open(const char *path, char *error, size_t size) {
+        void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (!library) std::snprintf(error, size, "cannot load %s: %s", path, dlerror());
+        return library;
+    }
+    static void *symbol(void *library, const char *path, const char *name, char *error, size_t size) {
+        void *address = dlsym(library, name);
+        if (!address) std::snprintf(error, size, "%s does not export '%s'", path, name);
+        return address;
+    }
+
+    Kernel *kernels_[kMaxKernels] = {};
+};
+
+}  // namespace simpler
