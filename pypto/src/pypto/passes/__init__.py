@@ -1,0 +1,54 @@
+"""Passes over the IR: framework, properties and verifiers, diagnostics, and every pass as a factory.
+
+``passes.<name>()`` builds a pass; ``PassManager`` holds the default strategy (``passes/pipeline.py``).
+"""
+
+from pypto.passes.context import (
+    DiagnosticPhase,
+    MemoryPlanner,
+    PassContext,
+    RuntimeKind,
+    VerificationLevel,
+    VerificationMode,
+    get_default_diagnostic_phase,
+    get_default_verification_level,
+    runtime_kind_from_name,
+    runtime_kind_to_name,
+)
+from pypto.passes.diagnostics import (
+    Diagnostic,
+    DiagnosticCheck,
+    DiagnosticCheckRegistry,
+    DiagnosticCheckSet,
+    DiagnosticSeverity,
+)
+from pypto.passes.dumps import PassDumpLevel, coerce_dump_level
+from pypto.passes.frontend.convert_to_ssa import convert_to_ssa
+from pypto.passes.frontend.ctrl_flow_transform import ctrl_flow_transform
+from pypto.passes.frontend.flatten_call_expr import flatten_call_expr
+from pypto.passes.frontend.inline_functions import inline_functions
+from pypto.passes.frontend.normalize_stmt_structure import normalize_stmt_structure
+from pypto.passes.frontend.simplify import simplify
+from pypto.passes.frontend.unroll_loops import unroll_loops
+from pypto.passes.instruments import (
+    CallbackInstrument,
+    DiagnosticInstrument,
+    PassInstrument,
+    ReportInstrument,
+    VerificationInstrument,
+    make_roundtrip_instrument,
+)
+from pypto.passes.manager import OptimizationStrategy, PassManager
+from pypto.passes.pass_ import Pass, PassProperties, create_function_pass, create_program_pass
+from pypto.passes.properties import (
+    IRProperty,
+    IRPropertySet,
+    get_default_verify_properties,
+    get_structural_properties,
+    get_verified_properties,
+)
+from pypto.passes.sequence import PassPipeline
+from pypto.passes.verification import PropertyVerifierRegistry, run_verifier, verify_properties
+from pypto.passes.verifiers.control_flow import NestedCallErrorType
+from pypto.passes.verifiers.ssa import SSAErrorType
+from pypto.passes.verifiers.types import TypeCheckErrorType, verify_tensor_view_canonical

@@ -1,0 +1,3 @@
+"""Diagnostic checks: warnings and performance hints, registered on import."""
+
+from pypto.passes.checks import out_param_write_dropped, tile_innermost_dim, unused

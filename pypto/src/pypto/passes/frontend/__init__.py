@@ -1,0 +1,1 @@
+"""Passes that turn what the user wrote into flat SSA form."""

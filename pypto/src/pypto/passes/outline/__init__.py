@@ -1,0 +1,1 @@
+"""Passes that move scopes into functions of their own."""
