@@ -10,6 +10,9 @@ from __future__ import annotations
 import os
 import traceback
 
+#: Frames shown in a trace section.
+_TRACE_FRAMES = 8
+
 
 class Error(Exception):
     """Verification failure; ``diagnostics`` holds every record that was collected."""
@@ -26,23 +29,31 @@ class VerificationError(Error):
 class InternalError(RuntimeError):
     """A broken invariant of the compiler. The text always carries a trace section."""
 
-    def __init__(self, message: str = "", *, span=None, condition: str = "condition"):
+    def __init__(self, message: str = "", *, span=None, condition: str = "condition", trace: str | None = None):
         self.message = message
         self.span = span
-        super().__init__(_render(message, span, condition, with_trace=True))
+        self.trace = trace_section(skip=2) if trace is None else trace
+        super().__init__(f"{_headline(message, span, condition)}\n\n{self.trace}")
+
+    def with_message(self, message: str) -> InternalError:
+        """A copy with another message, the same class, location and trace."""
+        return type(self)(message, span=self.span, trace=self.trace)
 
 
 class UnsupportedFeatureError(NotImplementedError):
     """A feature of the public contract that this build does not have yet; the text names it."""
 
 
-def _render(message: str, span, condition: str, *, with_trace: bool) -> str:
+def trace_section(skip: int = 1) -> str:
+    """The innermost frames of the caller, outermost first; ``skip`` counts frames to leave out, this one included."""
+    frames = traceback.extract_stack()[: -(skip + 1)][-_TRACE_FRAMES:]
+    lines = [f' File "{frame.filename}", line {frame.lineno}\n    {frame.line}' for frame in frames]
+    return "C++ Traceback (most recent call last):\n" + ("\n".join(lines) or "No stack trace available")
+
+
+def _headline(message: str, span, condition: str) -> str:
     where = f" [{span}]" if span is not None and span.is_valid() else ""
-    text = f"{message}{where}\nCheck failed: {condition}"
-    if with_trace:
-        frames = "".join(traceback.format_stack()[:-3][-8:]).rstrip()
-        text += "\n\nC++ Traceback (most recent call last):\n" + (frames or "No stack trace available")
-    return text
+    return f"{message}{where}\nCheck failed: {condition}"
 
 
 def user_error(
@@ -56,8 +67,10 @@ def user_error(
         kind: exception class, ``ValueError`` by default.
         condition: text shown after ``Check failed:``.
     """
-    with_trace = os.environ.get("PTO_BACKTRACE") == "1"
-    return kind(_render(message, span, condition, with_trace=with_trace))
+    text = _headline(message, span, condition)
+    if os.environ.get("PTO_BACKTRACE") == "1":
+        text += f"\n\n{trace_section(skip=2)}"
+    return kind(text)
 
 
 def check(condition: bool, message: str, *, span=None, kind: type[Exception] = ValueError) -> None:

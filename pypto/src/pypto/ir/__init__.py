@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from pypto.ir.dtype import DTYPES, DataType
 from pypto.ir.enums import (
     ArgDirection,
@@ -156,6 +159,25 @@ from pypto.ir.types import (
     VoidType,
     WindowBufferType,
 )  # fmt: skip
+from pypto.ir.utils import (
+    ParentStmtAnalysis,
+    collect_def_vars,
+    deduce_call_return_type,
+    deep_clone,
+    find_yield_stmt,
+    get_last_yield_stmt,
+    inout,
+    input,
+    make_call,
+    memref_init,
+    no_dep,
+    output,
+    output_existing,
+    scalar_dir,
+    set_call_attrs,
+    substitute_expr,
+    substitute_stmt,
+)
 from pypto.ir.visitor import IRMutator, IRVisitor
 
 Mem = MemorySpace
@@ -163,3 +185,59 @@ DYNAMIC_DIM = -1
 null = PadValue.null
 zero = PadValue.zero
 globals().update(DTYPES)
+
+#: Names of higher floors that users find here, loaded on first access: name -> module.
+_LAZY: dict[str, str] = {
+    **dict.fromkeys(("IRBuilder",), "pypto.ir.builder"),
+    **dict.fromkeys(
+        ("serialize", "deserialize", "serialize_to_file", "deserialize_from_file"), "pypto.ir.serialization"
+    ),
+    **dict.fromkeys(
+        (
+            "create_op_call", "is_op_registered", "get_op", "get_op_memory_spec", "get_op_arg_effect",
+            "op_has_declared_arg_effects", "op_has_declared_arg_effect", "get_op_write_channel",
+        ),
+        "pypto.ops.registry",
+    ),
+    **dict.fromkeys(
+        (
+            "op_conversion", "register_op_conversion", "register_op_conversion_custom", "has_op_conversion",
+            "ConversionContext",
+        ),
+        "pypto.ops.conversion",
+    ),
+    **dict.fromkeys(("PassManager", "OptimizationStrategy", "PassDumpLevel"), "pypto.passes.manager"),
+    **dict.fromkeys(
+        (
+            "PassContext", "VerificationMode", "VerificationLevel", "DiagnosticPhase", "DiagnosticCheck",
+            "DiagnosticCheckSet", "make_roundtrip_instrument",
+        ),
+        "pypto.passes",
+    ),
+    **dict.fromkeys(("CompiledProgram",), "pypto.ir.compiled_program"),
+}  # fmt: skip
+_SUBMODULES = (
+    "builder", "comm_layout", "compiled_program", "distributed_compiled_program", "instruments", "op", "pass_manager",
+    "tensor_view_semantics",
+)  # fmt: skip
+
+
+def compile(*args: Any, **kwargs: Any) -> Any:
+    """Compile a program; see :func:`pypto.ir.compile.compile`."""
+    from pypto.ir.compile import compile as compile_program
+
+    return compile_program(*args, **kwargs)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        value = getattr(importlib.import_module(_LAZY[name]), name)
+        globals()[name] = value
+        return value
+    if name in _SUBMODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY, *_SUBMODULES})

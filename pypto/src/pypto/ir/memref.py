@@ -31,8 +31,11 @@ class MemRef(Var, frozen=True, eq=False, gc=False, metaclass=OverloadedMeta):
 
     @staticmethod
     def _normalize(*args, span=UNKNOWN_SPAN, is_pinned=False, slots=1, slot=None, **named) -> tuple:
-        if args and isinstance(args[-1], Span):
-            *args, span = args
+        for position, value in enumerate(args):
+            if isinstance(value, Span):
+                rest = (*args[position + 1 :], *(is_pinned, slots, slot)[len(args) - position - 1 :])
+                args, span, (is_pinned, slots, slot) = args[:position], value, rest
+                break
         args = list(args) + [named.pop(k) for k in ("base", "space", "addr", "byte_offset", "size", "id") if k in named]
         if named:
             raise TypeError(f"MemRef got unexpected keyword arguments {sorted(named)}")

@@ -1,0 +1,5 @@
+"""Re-exports ``pypto.testing``."""
+
+from pypto.pypto_core._forward import forward
+
+__getattr__, __dir__ = forward("pypto.testing")
