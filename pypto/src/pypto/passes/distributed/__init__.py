@@ -1,0 +1,1 @@
+"""Passes for programs on several ranks: windows, collectives, communication contexts, fences."""

@@ -1,0 +1,1 @@
+"""Passes that give tiles and tensors memory: strides, allocations, sharing, addresses."""

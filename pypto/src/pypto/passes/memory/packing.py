@@ -1,0 +1,105 @@
+"""Packing of groups into shared buffers, first fit by size, with the pipeline depth that the space affords."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pypto.ir.enums import MemorySpace
+from pypto.passes.lib.scalars import align
+from pypto.passes.memory.addresses import STEP, footprint
+from pypto.passes.memory.groups import Group
+
+_L0 = (MemorySpace.Left, MemorySpace.Right, MemorySpace.Acc, MemorySpace.Bias)
+_MAX_REPACKS = 256
+
+Separates = Callable[[Group, Group], bool]
+
+
+class Depth:
+    """Double-buffering depth of one pipelined loop in one space."""
+
+    __slots__ = ("group", "ordinal", "requested", "slot", "value")
+
+    def __init__(self, group: int, members: list[Group], capacity: int | None) -> None:
+        self.group = group
+        stages = sorted(set().union(*(m.stages[group] for m in members)))
+        self.ordinal = {stage: index for index, stage in enumerate(stages)}
+        self.requested = len(stages)
+        self.slot = max(align(m.size, STEP) for m in members)
+        self.value = self.requested if capacity is None else max(1, min(self.requested, capacity // self.slot))
+
+    def separates(self, a: Group, b: Group) -> bool:
+        """Some tile of ``a`` and some of ``b`` are in stages that keep their own buffers."""
+        left = {self.ordinal[s] % self.value for s in a.stages.get(self.group, ())}
+        right = {self.ordinal[s] % self.value for s in b.stages.get(self.group, ())}
+        return bool(left and right and any(x != y for x in left for y in right))
+
+
+class Packing:
+    """Result for one space: buffers as lists of groups (the first is the host) and the depths that were kept."""
+
+    def __init__(self, buffers: list[list[Group]], depths: list[Depth], fell_back: bool, total: int) -> None:
+        self.buffers, self.depths, self.fell_back, self.total = buffers, depths, fell_back, total
+
+
+def pack_space(groups: list[Group], capacity: int | None, floor: int) -> Packing:
+    """Pack the groups of one space.
+
+    Args:
+        groups: allocations of the space in collection order.
+        capacity: bytes of the space, None when unknown.
+        floor: bytes taken by reserved buffers.
+    """
+    numbers = sorted({n for g in groups for n in g.stages})
+    if not numbers:
+        buffers = _first_fit(groups, lambda a, b: False)
+        return Packing(buffers, [], False, _total(buffers, floor))
+    if capacity is None:
+        buffers = _first_fit(groups, _legacy)
+        return Packing(buffers, [], False, _total(buffers, floor))
+    depths = [Depth(n, [g for g in groups if n in g.stages], capacity) for n in numbers]
+    for _ in range(_MAX_REPACKS):
+        buffers = _first_fit(groups, lambda a, b: any(d.separates(a, b) for d in depths))
+        total = _total(buffers, floor)
+        if total <= capacity:
+            return Packing(buffers, depths, False, total)
+        reducible = [d for d in depths if d.value > 1]
+        if not reducible:
+            break
+        min(reducible, key=lambda d: (-d.slot, d.group)).value -= 1
+    buffers = _first_fit(groups, _legacy)
+    return Packing(buffers, depths, True, _total(buffers, floor))
+
+
+def _first_fit(groups: list[Group], separates: Separates) -> list[list[Group]]:
+    buffers: list[list[Group]] = []
+    open_buffers: list[list[Group]] = []
+    for group in sorted(groups, key=lambda g: (-g.size, g.first, g.order)):
+        if not group.allocation.pinned:
+            home = next((b for b in open_buffers if all(_compatible(group, m, separates) for m in b)), None)
+            if home is not None:
+                home.append(group)
+                continue
+        buffers.append([group])
+        if not group.allocation.pinned:
+            open_buffers.append(buffers[-1])
+    return buffers
+
+
+def _compatible(a: Group, b: Group, separates: Separates) -> bool:
+    return not a.overlaps(b) and b not in a.conflicts and not (a.stages and b.stages and separates(a, b))
+
+
+def _legacy(a: Group, b: Group) -> bool:
+    """Without a known affordable depth only loads keep the stages of one loop apart, and never in L0."""
+    if a.space in _L0 or not (a.has_load or b.has_load):
+        return False
+    for number, stages in a.stages.items():
+        others = b.stages.get(number)
+        if others and any(x != y for x in stages for y in others):
+            return True
+    return False
+
+
+def _total(buffers: list[list[Group]], floor: int) -> int:
+    return footprint((b[0].size for b in buffers), floor)

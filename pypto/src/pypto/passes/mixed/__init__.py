@@ -1,0 +1,1 @@
+"""Passes that split kernels between cube and vector cores."""

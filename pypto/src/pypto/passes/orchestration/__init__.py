@@ -1,0 +1,1 @@
+"""Passes over orchestration functions: directions, dependencies, scopes, carries."""

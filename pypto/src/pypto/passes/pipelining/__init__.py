@@ -1,0 +1,1 @@
+"""Passes that overlap the iterations of pipelined loops."""

@@ -1,0 +1,1 @@
+"""Passes that check without changing the program."""
