@@ -13,6 +13,7 @@ from pypto.ir.expr import Expr
 Tile = Expr  #: operand of TileType
 Tensor = Expr  #: operand of TensorType (distributed ones included)
 Scalar = Expr  #: operand of ScalarType; Python numbers become constants
+Element = Expr  #: like Scalar, but a Python number takes the element type of the first operand
 Shape = Expr  #: MakeTuple of extents or offsets; a Python sequence becomes one
 Tuple = Expr  #: MakeTuple of other values
 MemRefOperand = Expr  #: operand that names an allocation

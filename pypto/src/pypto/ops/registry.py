@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from pypto.errors import user_error
+from pypto.errors import InternalError
 from pypto.ir.dtype import DataType
 from pypto.ir.enums import (
     ArgEffect,
@@ -29,18 +29,25 @@ from pypto.ir.span import UNKNOWN_SPAN, Span
 from pypto.ir.types import ArrayType, ScalarType, TensorType, TileType, TupleType, Type, UnknownType
 
 #: Modules of ``pypto.ops`` that define operators, in the order of the reference.
-FAMILIES: tuple[str, ...] = ("elementwise_binary", "movement")
+FAMILIES: tuple[str, ...] = (
+    "elementwise", "unary", "bitwise", "compare_select", "reductions", "expand", "creation", "movement", "fillpad",
+)  # fmt: skip
 
 _REQUIRED = object()
 
 
 class OpParam(msgspec.Struct, frozen=True):
-    """One positional operand. ``kind``: tile, tensor, scalar, shape, tuple, memref, handle, array, joined by ``|``."""
+    """One positional operand.
+
+    ``kind``: tile, tensor, scalar, shape, tuple, memref, handle, array, joined by ``|``. ``element`` marks a scalar
+    whose Python value takes the element type of the first operand.
+    """
 
     name: str
     kind: str
     optional: bool = False
     variadic: bool = False
+    element: bool = False
 
 
 class AttrSpec(msgspec.Struct, frozen=True):
@@ -73,11 +80,14 @@ class OpDef(msgspec.Struct, eq=False, kw_only=True):
     name: str
     family: str = ""
     level: str = "core"
+    status: str = ""
     params: tuple[OpParam, ...] = ()
     attrs: dict[str, AttrSpec] = {}
     rule: Callable[..., Type]
     front: Callable[..., tuple] | None = None
     python_name: str = ""
+    aliases: tuple[str, ...] = ()
+    scalar_form: str | None = None
     memory: MemorySpec | None = None
     effects: dict[int, Any] | None = None
     write_channel: WriteChannel | None = None
@@ -91,7 +101,7 @@ class OpDef(msgspec.Struct, eq=False, kw_only=True):
     retargetable: bool = False
     backends: tuple[str, ...] = ()
     layouts: dict[str, Any] = {}
-    converts_to: str | None = None
+    converts_to: str | None = None  # tile operator name, or "custom" for a composite rule
     orchestration: bool = False
     pto: str | None = None
     pto_operands: Callable[[Call], list[Expr]] | None = None
@@ -122,9 +132,11 @@ class OpDef(msgspec.Struct, eq=False, kw_only=True):
             operands, attrs = self._bind(args, kwargs)
             return self.rule(*operands, **attrs)
         except (ValueError, TypeError) as error:
-            if not span.is_valid() or "Check failed" in str(error):
+            if not span.is_valid():
                 raise
-            raise user_error(str(error), span=span, kind=type(error)) from error
+            raise type(error)(f"{error} at {span}") from error
+        except InternalError as error:
+            raise InternalError(error.message, span=span) from error
 
     def _check_operands(self, args: tuple[Expr, ...]) -> None:
         params = self.params
@@ -163,7 +175,7 @@ class OpDef(msgspec.Struct, eq=False, kw_only=True):
                 )
         for name, spec in attrs.items():
             if spec.required and name not in kwargs:
-                raise ValueError(f"The operator {self.name} requires kwarg '{name}'")
+                raise ValueError(f"{self.name} requires a '{name}' kwarg")
 
     def _bind(self, args: tuple[Expr, ...], kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         attrs = {n: kwargs.get(n, s.default) for n, s in self.attrs.items()}
@@ -236,6 +248,7 @@ _KIND_NAMES = {
     "Tile": "tile",
     "Tensor": "tensor",
     "Scalar": "scalar",
+    "Element": "scalar",
     "Shape": "shape",
     "Tuple": "tuple",
     "MemRefOperand": "memref",
@@ -261,7 +274,7 @@ def _read_signature(
             continue
         kind = "|".join(_KIND_NAMES[k.strip()] for k in text.split("|"))
         variadic = parameter.kind is inspect.Parameter.VAR_POSITIONAL
-        params.append(OpParam(parameter.name, kind, has_default or variadic, variadic))
+        params.append(OpParam(parameter.name, kind, has_default or variadic, variadic, "Element" in text))
     return tuple(params), attrs
 
 
@@ -327,7 +340,7 @@ def get_op(name: str) -> OpDef:
     """The definition of operator ``name``; ``ValueError`` when there is none."""
     found = find_op(name)
     if found is None:
-        raise user_error(f"Operator '{name}' not found in registry")
+        raise ValueError(f"operator '{name}' is not registered")
     return found
 
 
@@ -354,17 +367,19 @@ def op_ref(name: str) -> Op:
 
 
 def create_op_call(
-    name: str, args: Iterable[Expr], kwargs: dict[str, Any] | None = None, span: Span | None = None
+    name: str, args: Iterable[Expr], kwargs: dict[str, Any] | Span | None = None, span: Span | None = None
 ) -> Call:
-    """A call of operator ``name`` with its deduced type.
+    """A call of operator ``name`` with its deduced type; ``(name, args, span)`` is accepted too.
 
     Raises:
         ValueError: unknown operator, wrong operands, unknown or missing kwarg, or a violated rule of the operator.
         TypeError: a kwarg of the wrong type.
     """
+    if isinstance(kwargs, Span):
+        kwargs, span = None, kwargs
     span = UNKNOWN_SPAN if span is None else span
     args = tuple(args)
-    kwargs = dict(kwargs or {})
+    kwargs = {key: kwarg_value(value) for key, value in kwargs.items()} if kwargs else {}
     type_ = get_op(name).deduce(args, kwargs, span)
     return make(Call, op_ref(name), args, kwargs, {}, type_, span)
 

@@ -5,35 +5,155 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pypto.ir.dtype import DataType
-from pypto.ir.enums import CompactMode, MemorySpace, PadValue
-from pypto.ir.expr import Expr
+from pypto.ir.dtype import DTYPE_CONSTANT, DataType
+from pypto.ir.enums import CompactMode, MemorySpace, PadValue, TensorLayout, TileLayout
+from pypto.ir.expr import Expr, MakeTuple
 from pypto.ir.node import make
-from pypto.ir.types import TileType, TileView, implicit_layout
-from pypto.ops.shapes import broadcast, promote
+from pypto.ir.types import ShapedType, TensorType, TensorView, TileType, TileView, UnknownType, implicit_layout
+from pypto.ops import shapes as S
+
+ROW_VECTOR_DTYPES = (DataType.INT8, DataType.INT16, DataType.INT32, DataType.FP16, DataType.FP32)
+NOTHING = UnknownType.get()  #: type of operators called for their effect
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise ``ValueError(message)`` unless the condition holds; the registry adds the location."""
+    if not condition:
+        raise ValueError(message)
 
 
 def fresh_tile(
     shape: Sequence[Expr],
     dtype: DataType,
     valid_shape: Sequence[Expr] = (),
-    memory_space: MemorySpace | None = None,
+    memory_space: MemorySpace | None = MemorySpace.Vec,
     pad: PadValue = PadValue.null,
-    layout: tuple | None = None,
+    layout: tuple[TileLayout, TileLayout, int] | None = None,
 ) -> TileType:
     """A tile with its own dense buffer; ``layout`` is (blayout, slayout, fractal), by default the implicit one."""
+    if not valid_shape and pad is PadValue.null and layout is None:
+        return TileType(tuple(shape), dtype, None, None, memory_space)
     blayout, slayout, fractal = layout or implicit_layout(shape, memory_space)
-    view = make(
-        TileView, tuple(valid_shape or shape), (), None, blayout, slayout, fractal, pad, CompactMode.null
-    )  # fmt: skip
+    valid = tuple(valid_shape or shape)
+    view = make(TileView, valid, (), None, blayout, slayout, fractal, pad, CompactMode.null)
     return TileType(tuple(shape), dtype, None, view, memory_space)
 
 
+def fresh_tensor(shape: Sequence[Expr], dtype: DataType, valid_shape: Sequence[Expr] = ()) -> TensorType:
+    """A global tensor with its own dense ND storage."""
+    view = make(TensorView, (), TensorLayout.ND, tuple(valid_shape), PadValue.null) if valid_shape else None
+    return TensorType(tuple(shape), dtype, None, view)
+
+
+def fresh_like(operand: Expr, dtype: DataType | None = None) -> ShapedType:
+    """Dense result of an elementwise operator: shape and valid region of ``operand``."""
+    kind = operand.type
+    build = fresh_tile if isinstance(kind, TileType) else fresh_tensor
+    return build(kind.shape, dtype or kind.dtype, valid_region(operand))
+
+
+def valid_region(operand: Expr) -> tuple[Expr, ...]:
+    """Effective valid region of a tile or tensor operand.
+
+    Raises:
+        ValueError: a valid shape whose rank differs from the shape's.
+    """
+    kind = operand.type
+    valid = kind.valid_shape
+    if len(valid) != len(kind.shape):
+        raise ValueError(f"valid_shape rank {len(valid)} does not match the rank {len(kind.shape)} of the shape")
+    return valid
+
+
+def elements(operand: Expr) -> tuple[Expr, ...]:
+    """The members of a shape or offset operand.
+
+    Raises:
+        ValueError: an operand that is not written as a tuple.
+    """
+    if not isinstance(operand, MakeTuple):
+        raise ValueError("a shape, offset or index operand must be a tuple of expressions")
+    return operand.elements
+
+
+def static_shape(name: str, operand: Expr, what: str = "shape") -> tuple[int, ...]:
+    """The members of a shape operand as numbers.
+
+    Raises:
+        ValueError: an extent that is no constant, or not positive.
+    """
+    dims = elements(operand)
+    values = S.consts(dims)
+    if values is None:
+        raise ValueError(
+            f"{name} requires every {what} element to be a compile-time constant, got {S.shape_text(dims)}"
+        )
+    if any(v <= 0 for v in values):
+        raise ValueError(f"{name} requires positive {what} elements, got {S.shape_text(dims)}")
+    return tuple(values)
+
+
 def elementwise_tiles(name: str, *tiles: Any) -> TileType:
-    """Broadcast shape and promoted dtype of tiles; the valid region is that of the first."""
-    first = tiles[0].type
-    shape, dtype = first.shape, first.dtype
+    """Broadcast shape and promoted dtype; the valid region is that of the first operand of the full shape."""
+    shape, dtype = tiles[0].type.shape, tiles[0].type.dtype
     for tile in tiles[1:]:
-        shape = broadcast(shape, tile.type.shape, name)
-        dtype = promote(dtype, tile.type.dtype)
-    return fresh_tile(shape, dtype, first.valid_shape)
+        shape = S.broadcast(shape, tile.type.shape, name)
+        dtype = S.promote(dtype, tile.type.dtype)
+    wide = next((t for t in tiles if S.all_equal(t.type.shape, shape)), None)
+    return fresh_tile(shape, dtype, valid_region(wide) if wide is not None else ())
+
+
+def elementwise_tensors(name: str, lhs: Any, rhs: Any) -> TensorType:
+    """Broadcast shape and promoted dtype; a valid region survives only when both operands agree on shape and region."""
+    left, right = lhs.type, rhs.type
+    shape = S.broadcast(left.shape, right.shape, name)
+    dtype = S.promote(left.dtype, right.dtype)
+    plain = type(left) is TensorType and type(right) is TensorType
+    agree = plain and S.all_equal(left.shape, right.shape) and S.all_equal(valid_region(lhs), valid_region(rhs))
+    return fresh_tensor(shape, dtype, left.valid_shape if agree else ())
+
+
+def dtype_names(dtypes: Sequence[DataType]) -> str:
+    """``INT16, INT32`` for messages."""
+    return ", ".join(DTYPE_CONSTANT[d] for d in dtypes)
+
+
+def require_dtype(name: str, dtype: DataType, allowed: Sequence[DataType], what: str = "dtype") -> None:
+    """Reject an element type outside ``allowed``."""
+    if dtype not in allowed:
+        raise ValueError(f"{name} requires {what} in {{{dtype_names(allowed)}}}, but got {dtype}")
+
+
+def require_same_dtype(name: str, a: Expr, b: Expr, a_name: str, b_name: str) -> None:
+    """Reject operands of different element types."""
+    if a.type.dtype != b.type.dtype:
+        raise ValueError(
+            f"{name} requires {a_name} and {b_name} to have the same dtype, but got {a.type.dtype} and {b.type.dtype}"
+        )
+
+
+def require_same_shape(name: str, a: Expr, b: Expr, a_name: str, b_name: str) -> None:
+    """Reject operands whose shapes certainly differ."""
+    left, right = a.type.shape, b.type.shape
+    if len(left) != len(right) or any(S.provably_different(x, y) for x, y in zip(left, right)):
+        raise ValueError(
+            f"{name} requires {a_name} and {b_name} to have the same shape, but got {S.shape_text(left)} and "
+            f"{S.shape_text(right)}"
+        )
+
+
+def require_rank(name: str, operand: Expr, rank: int, what: str) -> None:
+    """Reject an operand of another rank."""
+    if len(operand.type.shape) != rank:
+        raise ValueError(f"{name} requires {what} to be {rank}D, but got {S.shape_text(operand.type.shape)}")
+
+
+def normalized_axis(name: str, axis: int, rank: int) -> int:
+    """``axis`` counted from the front.
+
+    Raises:
+        ValueError: axis out of range.
+    """
+    if not -rank <= axis < rank:
+        raise ValueError(f"{name}: axis {axis} is out of range for rank {rank}")
+    return axis % rank
