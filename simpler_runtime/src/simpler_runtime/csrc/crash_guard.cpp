@@ -11,7 +11,8 @@ thread_local CrashGuard *active_guard = nullptr;
 
 namespace {
 
-constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+// SIGURG is how the watchdog interrupts a kernel that does not end.
+constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGURG};
 constexpr int kSignalCount = sizeof kSignals / sizeof kSignals[0];
 constexpr size_t kSignalStackBytes = 64 * 1024;
 struct sigaction previous_actions[kSignalCount];
@@ -30,7 +31,7 @@ void on_crash(int signal_number, siginfo_t *info, void *context) {
             previous.sa_sigaction(signal_number, info, context);
         } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
             previous.sa_handler(signal_number);
-        } else {
+        } else if (signal_number != SIGURG) {
             signal(signal_number, SIG_DFL);
             raise(signal_number);
         }

@@ -37,7 +37,8 @@ bool predicate_holds(const Task &task) {
 int64_t stall_limit_from_environment() {
     const char *text = std::getenv("SIMPLER_SCHEDULER_TIMEOUT_MS");
     const long value = text ? std::strtol(text, nullptr, 10) : 0;
-    return (value > 0 ? value : 10000) * 1000000ll;
+    // Longer than on a device: simulated kernels share the processors with the rest of the machine.
+    return (value > 0 ? value : 60000) * 1000000ll;
 }
 
 }  // namespace
@@ -46,20 +47,27 @@ Engine::Engine(Architecture arch, int worker_count)
     : orchestrator_lane(arch, worker_count), stall_limit_ns(stall_limit_from_environment()), arch_(arch),
       worker_count_(worker_count), queue_(worker_count + 1), workers_(new Worker[worker_count]) {
     install_crash_handlers();
+    known_lanes_ = &orchestrator_lane;
     // Asynchronous signals belong to the host program's own threads.
     sigset_t all, previous;
     sigfillset(&all);
-    for (int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&all, crash);
+    for (int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGURG}) sigdelset(&all, crash);
     pthread_sigmask(SIG_BLOCK, &all, &previous);
     for (int i = 0; i < worker_count; ++i) {
         workers_[i] = Worker{this, new Lane(arch, i), {}};
+        workers_[i].lane->next_known = known_lanes_;
+        known_lanes_ = workers_[i].lane;
         pthread_create(&workers_[i].thread, nullptr, worker_main, &workers_[i]);
     }
+    pthread_create(&watchdog_, nullptr, watchdog_main, this);
     pthread_sigmask(SIG_SETMASK, &previous, nullptr);
 }
 
 Engine::~Engine() {
     stopping_.store(true);
+    watchdog_stop_.store(1);
+    futex_wake(watchdog_stop_, 1);
+    pthread_join(watchdog_, nullptr);
     idle_.notify_all();
     for (int i = 0; i < worker_count_; ++i) {
         pthread_join(workers_[i].thread, nullptr);
@@ -125,8 +133,7 @@ bool Engine::help() {
 
 void Engine::run(const Claim &claim, Lane &lane) {
     Task &task = *claim.task;
-    lane.running.store(&task, std::memory_order_relaxed);
-    lane.steps.store(lane.steps.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    lane.begin(&task);
     if (!errors.set()) {
         if (task.sync_start) {
             run_gang(task);
@@ -138,7 +145,7 @@ void Engine::run(const Claim &claim, Lane &lane) {
             }
         }
     }
-    lane.running.store(nullptr, std::memory_order_relaxed);
+    lane.end();
     const bool last = task.block_num == 1 ||
                       task.blocks_left.fetch_sub(claim.count, std::memory_order_acq_rel) == claim.count;
     if (last) complete(&task, lane);
@@ -157,13 +164,13 @@ void Engine::run_gang(Task &task) {
         SignalStack signal_stack;
         Engine &engine = *member.engine;
         Lane *lane = engine.borrow_lane();
-        lane->running.store(member.task, std::memory_order_relaxed);
+        lane->begin(member.task);
         const uint64_t start = engine.trace ? trace_clock() : 0;
         const bool healthy = lane->cluster.run_block(*member.task, member.block, engine.errors);
         if (healthy && engine.trace) {
             engine.trace->block(*member.task, member.block, lane->index, start, trace_clock());
         }
-        lane->running.store(nullptr, std::memory_order_relaxed);
+        lane->end();
         engine.return_lane(lane);
         return nullptr;
     };
@@ -190,7 +197,11 @@ Lane *Engine::borrow_lane() {
         }
     }
     const int index = lane_count() + __atomic_fetch_add(&spare_count_, 1, __ATOMIC_RELAXED);
-    return new Lane(arch_, index);
+    Lane *lane = new Lane(arch_, index);
+    SpinGuard guard(spare_lock_);
+    lane->next_known = known_lanes_;
+    known_lanes_ = lane;
+    return lane;
 }
 
 void Engine::return_lane(Lane *lane) {
@@ -238,7 +249,6 @@ void Engine::complete(Task *task, Lane &lane) {
         done->release();
     }
     lane.completed.store(lane.completed.load(std::memory_order_relaxed) + finished, std::memory_order_release);
-    lane.steps.store(lane.steps.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     doorbell_.ring(Doorbell::kProgress);
 }
 
@@ -289,29 +299,61 @@ uint64_t Engine::completed() const {
     return sum;
 }
 
-// Called by the waiting orchestrator when there is nothing it could run itself.
-void Engine::check_stall(int64_t now) {
-    uint64_t steps = 0;
-    for (int i = 0; i < worker_count_; ++i) steps += workers_[i].lane->steps.load(std::memory_order_relaxed);
-    if (steps != stall_steps_) {
-        stall_steps_ = steps;
-        stall_since_ = now;
-        return;
-    }
-    if (now - stall_since_ < stall_limit_ns || errors.set()) return;
-    for (int i = 0; i < worker_count_; ++i) {
-        const Task *task = workers_[i].lane->running.load(std::memory_order_relaxed);
-        if (!task) continue;
-        const Kernel *kernel = nullptr;
-        for (const Kernel *candidate : task->kernels) {
-            if (!kernel) kernel = candidate;
+// ---- watchdog ------------------------------------------------------------------------------------------------------
+
+void *Engine::watchdog_main(void *argument) {
+    static_cast<Engine *>(argument)->watch();
+    return nullptr;
+}
+
+void Engine::watch() {
+    uint64_t last_steps = 0;
+    int64_t since = monotonic_ns();
+    const int64_t period = stall_limit_ns / 4 > 1000000 ? stall_limit_ns / 4 : 1000000;
+    while (!watchdog_stop_.load()) {
+        futex_wait(watchdog_stop_, 0, period);
+        uint64_t steps = 0;
+        bool running = false;
+        {
+            SpinGuard guard(spare_lock_);
+            for (const Lane *lane = known_lanes_; lane; lane = lane->next_known) {
+                steps += lane->steps.load(std::memory_order_relaxed);
+                running |= lane->running.load(std::memory_order_relaxed) != nullptr;
+            }
         }
-        errors.report(PTO2_ERROR_SCHEDULER_TIMEOUT,
-                      "PTO2 scheduler timeout sub_class=S1:running-stalled (detail=1): kernel '%s' of task %s has been "
-                      "running for more than %lld ms without an end",
-                      kernel ? kernel->name : "?", TaskLabel(task->id).text,
-                      static_cast<long long>(stall_limit_ns / 1000000));
-        return;
+        const int64_t now = monotonic_ns();
+        if (steps != last_steps || !running) {
+            last_steps = steps;
+            since = now;
+        } else if (now - since >= stall_limit_ns) {
+            report_stall();
+            since = now;
+        }
+    }
+}
+
+// Names the kernels that do not end and interrupts them, so that the run can be reported as failed.
+void Engine::report_stall() {
+    char names[600];
+    size_t used = 0;
+    SpinGuard guard(spare_lock_);
+    for (const Lane *lane = known_lanes_; lane; lane = lane->next_known) {
+        const Task *task = lane->running.load(std::memory_order_acquire);
+        if (!task || (task->sync_start && lane->index < lane_count())) continue;  // a gang's starter only joins
+        if (used < sizeof names) {
+            used += std::snprintf(names + used, sizeof names - used, "%stask %s", used ? ", " : "", TaskLabel(task->id).text);
+        }
+        for (int s = 0; s < 3; ++s) {
+            if (!task->kernels[s] || used >= sizeof names) continue;
+            used += std::snprintf(names + used, sizeof names - used, " kernel '%s' (%s)", task->kernels[s]->name, slot_name(s));
+        }
+    }
+    errors.report(PTO2_ERROR_SCHEDULER_TIMEOUT,
+                  "PTO2 scheduler timeout sub_class=S1:running-stalled (detail=1): nothing has moved for %lld ms; running: %s",
+                  static_cast<long long>(stall_limit_ns / 1000000), names);
+    for (const Lane *lane = known_lanes_; lane; lane = lane->next_known) {
+        const Task *task = lane->running.load(std::memory_order_acquire);
+        if (task && !(task->sync_start && lane->index < lane_count())) pthread_kill(lane->thread, SIGURG);
     }
 }
 

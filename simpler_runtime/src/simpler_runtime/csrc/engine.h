@@ -21,7 +21,19 @@ struct Lane {
     alignas(64) std::atomic<uint64_t> completed{0};
     std::atomic<uint64_t> steps{0};            // moves when the lane starts or ends something
     std::atomic<Task *> running{nullptr};
+    pthread_t thread = {};                     // who runs `running`
     Lane *next_spare = nullptr;
+    Lane *next_known = nullptr;
+
+    void begin(Task *task) {
+        thread = pthread_self();
+        steps.store(steps.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        running.store(task, std::memory_order_release);
+    }
+    void end() {
+        running.store(nullptr, std::memory_order_relaxed);
+        steps.store(steps.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    }
     alignas(64) char end_of_lane = 0;
 };
 
@@ -73,7 +85,9 @@ private:
     void enqueue(Task *task);
     Lane *borrow_lane();
     void return_lane(Lane *lane);
-    void check_stall(int64_t now);
+    static void *watchdog_main(void *argument);
+    void watch();
+    void report_stall();
 
     Architecture arch_;
     int worker_count_;
@@ -88,8 +102,9 @@ private:
     SpinLock spare_lock_;
     Lane *spare_lanes_ = nullptr;
     int spare_count_ = 0;
-    uint64_t stall_steps_ = 0;
-    int64_t stall_since_ = 0;
+    Lane *known_lanes_ = nullptr;
+    pthread_t watchdog_;
+    std::atomic<uint32_t> watchdog_stop_{0};
 };
 
 template <typename Done>
@@ -97,7 +112,6 @@ bool Engine::wait_until(Done done, int64_t limit_ns, Doorbell::Interest interest
     constexpr int kSpins = 200;
     if (done()) return true;
     const int64_t start = monotonic_ns();
-    stall_since_ = start;
     for (int spins = 0;; ++spins) {
         if (help()) {
             spins = 0;
@@ -111,7 +125,6 @@ bool Engine::wait_until(Done done, int64_t limit_ns, Doorbell::Interest interest
         }
         const int64_t now = monotonic_ns();
         if (limit_ns >= 0 && now - start > limit_ns) return false;
-        check_stall(now);
         const uint32_t seen = doorbell_.arm(interest);
         if (done() || !queue_.empty()) {
             doorbell_.disarm();
