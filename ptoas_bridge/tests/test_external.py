@@ -30,7 +30,7 @@ def test_root_hides_the_path(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path / "on_path"))
     monkeypatch.setenv("PTOAS_ROOT", str(tmp_path / "elsewhere"))
     assert find_ptoas_binary() is None
-    with pytest.raises(FileNotFoundError, match="PTOAS_ROOT is set to .* Tried: "):
+    with pytest.raises(FileNotFoundError, match=r"PTOAS_ROOT is set to .* Tried: "):
         run_ptoas("a.pto", "a.cpp")
 
 
@@ -50,7 +50,7 @@ def test_files_that_cannot_run_are_skipped(tmp_path, monkeypatch):
 def test_missing_everywhere(tmp_path, monkeypatch):
     monkeypatch.delenv("PTOAS_ROOT", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match="ptoas binary not found. Set PTOAS_ROOT"):
+    with pytest.raises(FileNotFoundError, match=r"ptoas binary not found\. Set PTOAS_ROOT"):
         run_ptoas("a.pto", "a.cpp")
 
 
@@ -80,7 +80,7 @@ def test_dump_flags_are_retried_without_module_scope(tmp_path, monkeypatch):
 def test_failure_and_timeout(tmp_path, monkeypatch):
     stand_in(tmp_path / "ptoas", "sys.exit('bad input')")
     monkeypatch.setenv("PTOAS_ROOT", str(tmp_path))
-    with pytest.raises(RuntimeError, match="^ptoas compilation failed: bad input$"):
+    with pytest.raises(RuntimeError, match=r"^ptoas compilation failed: bad input$"):
         run_ptoas("in.pto", "out.cpp")
     stand_in(tmp_path / "ptoas", "import time; time.sleep(30)")
     monkeypatch.setattr(external, "TIMEOUT_SECONDS", 0.2)

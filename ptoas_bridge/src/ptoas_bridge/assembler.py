@@ -7,6 +7,8 @@ from pathlib import Path
 from .emit import emit_module
 from .parser import parse_module
 from .passes.pipes import lower_pipes
+from .verify import verify_module
+from .verify.allocation import check_level
 
 
 def assemble(
@@ -20,5 +22,7 @@ def assemble(
 ) -> str:
     """Translate `.pto` text to kernel C++. Raises AssemblerError for every mistake in the text."""
     module = parse_module(text, arch=arch, filename=filename)
+    verify_module(module)
+    check_level(module, level, automatic_sync=enable_insert_sync)
     lower_pipes(module)
     return emit_module(module)

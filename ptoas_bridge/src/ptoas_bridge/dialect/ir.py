@@ -121,13 +121,18 @@ class Function:
 class Module:
     """A parsed module. `arch` is the resolved target (`a3` or `a5`); `source` finds positions for errors."""
 
-    __slots__ = ("arch", "attrs", "functions", "source")
+    __slots__ = ("arch", "attrs", "functions", "loc_aliases", "source")
 
     def __init__(self, arch: str, source: Any = None):
         self.arch = arch
         self.attrs: dict[str, Any] = {}
         self.functions: list[Function] = []
+        self.loc_aliases: dict[str, str] = {}
         self.source = source
+
+    def location(self, loc: str | None) -> str | None:
+        """The payload of a `loc(...)`, with an alias (`#loc1`) replaced by what it stands for."""
+        return self.loc_aliases.get(loc, loc) if loc is not None else None
 
     def function(self, name: str) -> Function | None:
         return next((f for f in self.functions if f.name == name), None)

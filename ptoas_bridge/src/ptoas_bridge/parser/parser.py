@@ -50,7 +50,6 @@ class Parser:
         self.types = TypeParser(arch)
         self.values: dict[str, Value] = {}
         self.scope: list[str] = []
-        self.loc_aliases: dict[str, str] = {}
         self.ir = Module(arch, self.source)
 
     # --- errors and token helpers -------------------------------------------------------------------------------
@@ -97,7 +96,7 @@ class Parser:
             payload = self.location()
             if payload is None:
                 raise self.error("expected loc(...) after the alias")
-            self.loc_aliases[name] = payload
+            self.ir.loc_aliases[name] = payload
 
     def top_level(self, attrs: dict) -> None:
         token = self.tokens[self.i]
