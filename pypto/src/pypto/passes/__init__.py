@@ -39,6 +39,9 @@ from pypto.passes.instruments import (
     make_roundtrip_instrument,
 )
 from pypto.passes.manager import OptimizationStrategy, PassManager
+from pypto.passes.outline.outline_cluster_scopes import outline_cluster_scopes
+from pypto.passes.outline.outline_hierarchy_scopes import outline_hierarchy_scopes
+from pypto.passes.outline.outline_incore_scopes import outline_incore_scopes
 from pypto.passes.pass_ import Pass, PassProperties, create_function_pass, create_program_pass
 from pypto.passes.properties import (
     IRProperty,

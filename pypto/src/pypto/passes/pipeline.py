@@ -13,6 +13,9 @@ from pypto.passes.frontend.inline_functions import inline_functions
 from pypto.passes.frontend.normalize_stmt_structure import normalize_stmt_structure
 from pypto.passes.frontend.simplify import simplify
 from pypto.passes.frontend.unroll_loops import unroll_loops
+from pypto.passes.outline.outline_cluster_scopes import outline_cluster_scopes
+from pypto.passes.outline.outline_hierarchy_scopes import outline_hierarchy_scopes
+from pypto.passes.outline.outline_incore_scopes import outline_incore_scopes
 from pypto.passes.pass_ import Pass
 
 
@@ -42,6 +45,9 @@ TABLE: list[Row] = [
     ("Simplify", simplify, always),
     ("NormalizeStmtStructure", normalize_stmt_structure, always),
     ("FlattenCallExpr", flatten_call_expr, always),
+    ("OutlineHierarchyScopes", outline_hierarchy_scopes, always),
+    ("OutlineIncoreScopes", outline_incore_scopes, always),
+    ("OutlineClusterScopes", outline_cluster_scopes, always),
 ]
 
 

@@ -28,6 +28,7 @@ from pypto.ir.stmt import (
     ReturnStmt,
     ScopeStmt,
     SeqStmts,
+    SpmdScopeStmt,
     Stmt,
     WhileStmt,
     YieldStmt,
@@ -148,8 +149,12 @@ def direct_uses(stmt: Stmt) -> list[Var]:
             used_vars(arg.initValue, found)
         used_vars(stmt.condition, found)
     elif isinstance(stmt, ScopeStmt):
+        if kind is SpmdScopeStmt:
+            used_vars(stmt.core_num, found)
+        task_id = stmt.attrs.get("task_id_var")  # defined by the scope
         for value in attr_exprs(stmt.attrs):
-            used_vars(value, found)
+            if value is not task_id:
+                used_vars(value, found)
     return found
 
 
