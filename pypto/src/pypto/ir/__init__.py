@@ -223,8 +223,8 @@ _SUBMODULES = (
 
 
 def compile(*args: Any, **kwargs: Any) -> Any:
-    """Compile a program; see :func:`pypto.ir.compile.compile`."""
-    from pypto.ir.compile import compile as compile_program
+    """Compile a program; see :func:`pypto.runtime.compiler.compile`."""
+    from pypto.runtime.compiler import compile as compile_program
 
     return compile_program(*args, **kwargs)
 
