@@ -213,7 +213,7 @@ class Outliner(IRMutator):
         self.outlined.append(function)
         results: list[tuple[Var, Var | None]] = [(v, None) for v in ordinary]
         results += [(s.var, _store_target(s)) for s in reversed(targets)]
-        return self._dispatch(scope, function, args, captured, launch, results)
+        return self._launch_stmts(scope, function, args, captured, launch, results)
 
     def _captures(self, body: Stmt) -> tuple[list[Var], dict[Var, None]]:
         """(variables of the parent that the body reads, in order of first use; variables it defines, in order)."""
@@ -308,7 +308,7 @@ class Outliner(IRMutator):
 
     # -- the dispatch -------------------------------------------------------------------------------------------
 
-    def _dispatch(
+    def _launch_stmts(
         self,
         scope: ScopeStmt,
         function: Function,
