@@ -224,9 +224,7 @@ _SUBMODULES = (
 
 def compile(*args: Any, **kwargs: Any) -> Any:
     """Compile a program; see :func:`pypto.runtime.compiler.compile`."""
-    from pypto.runtime.compiler import compile as compile_program
-
-    return compile_program(*args, **kwargs)
+    return importlib.import_module("pypto.runtime.compiler").compile(*args, **kwargs)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,12 @@
-"""Public module name of the artifact class. Nothing is defined here."""
+"""Public module name of the artifact class, which lives in ``pypto.runtime``."""
 
-from pypto.runtime.compiled_program import CompiledProgram
+from __future__ import annotations
 
-__all__ = ["CompiledProgram"]
+import importlib
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    if name == "CompiledProgram":
+        return importlib.import_module("pypto.runtime.compiled_program").CompiledProgram
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

