@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pypto.backend import get_handler
+from pypto.codegen.orchestration.analysis import TaskId
 from pypto.codegen.orchestration.expressions import expression
 from pypto.codegen.orchestration.names import RUNTIME_DTYPE
 from pypto.codegen.pto import infer_function_core_type
@@ -235,9 +236,7 @@ class TaskEmission:
         self.emitter.tensor_tasks[var] = self._guarded(name)
 
     @staticmethod
-    def _guarded(name: str, count: int = 0):
-        from pypto.codegen.orchestration.emitter import TaskId
-
+    def _guarded(name: str, count: int = 0) -> TaskId:
         return TaskId(name, guarded=True, count=count)
 
     def _barrier_lines(self, comment: str, tasks: list, *, explicit: bool) -> str:
@@ -297,12 +296,8 @@ class TaskEmission:
         if tracked:
             name = emitter.names.exact(f"{_base(result)}_tid")
             emitter.line(f"PTO2TaskId {name} = {outs}.task_id();")
-            from pypto.codegen.orchestration.emitter import TaskId
-
             emitter.tensor_tasks[result] = TaskId(name, guarded=False)
         if isinstance(call, Submit):
-            from pypto.codegen.orchestration.emitter import TaskId
-
             task = TaskId(f"{outs}.task_id()", guarded=False)
             if isinstance(result.type, ScalarType):
                 name = emitter.names.claim(result.name_hint)
