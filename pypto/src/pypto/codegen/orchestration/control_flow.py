@@ -105,7 +105,7 @@ class ControlFlow:
         return count
 
     def _loop_body(self, stmt, updates: dict[int, str], arrays: dict[int, str] | None = None) -> tuple:
-        """The body and the updates of the carries, which may stand inside a runtime scope; returns the yielded values."""
+        """The body and the updates of its carries (which may stand inside a runtime scope); returns the yields."""
         body = stmt.body
         stmts = S.flatten_to_stmts(body)
         if len(stmts) == 1 and isinstance(stmts[0], S.RuntimeScopeStmt):
