@@ -67,9 +67,6 @@ struct OrchestrationOps {
                           const void *value, uint32_t size);
     void (*log)(int32_t level, const char *function, const char *file, int line, const char *format, va_list);
     void (*orchestration_done)(OrchestrationRuntime *);
-    // Graph execution (host_build_graph only).
-    int32_t (*graph_begin)(OrchestrationRuntime *, uint64_t key, const TaskArgsView &, PTO2TaskId *id, void **handle);
-    void (*graph_end)(OrchestrationRuntime *, void *handle, PTO2TaskId *id);
 };
 
 struct OrchestrationRuntime {

@@ -197,3 +197,7 @@ inline void set_tensor_data(const ChipTensor &tensor, uint32_t ndims, const uint
     static_assert(std::is_trivially_copyable<T>::value && sizeof(T) <= 8, "an element has at most 8 plain bytes");
     simpler::current()->ops->write_element(simpler::current(), tensor, ndims, indices, &value, sizeof(T));
 }
+
+#ifdef SIMPLER_HOST_BUILD_GRAPH
+#include "graph_execution.h"
+#endif

@@ -71,3 +71,10 @@ private:
 };
 
 static_assert(sizeof(TensorCreateInfo) == 64, "TensorCreateInfo is one cache line");
+
+// A tensor described by `info` at caller-chosen memory of `buffer_bytes` bytes.
+inline void init_tensor_from_create_info(ChipTensor &tensor, const TensorCreateInfo &info, void *address,
+                                         uint64_t buffer_bytes) {
+    info.materialize(tensor, reinterpret_cast<uint64_t>(address), PTO2TaskId::invalid());
+    tensor.buffer.size = buffer_bytes;
+}
