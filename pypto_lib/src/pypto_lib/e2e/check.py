@@ -33,8 +33,9 @@ def copies(args: list) -> list:
 
 def compile_example(module: Any, platform: str, args: list) -> Any:
     """The artifact of an example."""
-    from pypto import ir
     from pypto.runtime import RunConfig
+
+    from pypto import ir
 
     config = RunConfig(platform=platform, **getattr(module, "RUN_CONFIG", {}))
     if isinstance(module.ENTRY, ir.Program):

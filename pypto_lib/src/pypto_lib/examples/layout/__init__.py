@@ -1,0 +1,1 @@
+"""Windows, reshapes, transposes, padding, run-time extents."""

@@ -1,0 +1,1 @@
+"""Kernels that use the cube core and the vector cores together."""

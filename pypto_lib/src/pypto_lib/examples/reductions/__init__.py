@@ -1,0 +1,1 @@
+"""Reductions over rows and columns and the normalisations built from them."""

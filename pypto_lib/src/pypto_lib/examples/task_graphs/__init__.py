@@ -1,0 +1,1 @@
+"""Orchestration: graphs of tasks over intermediate tensors, explicit dependencies, blocks."""
