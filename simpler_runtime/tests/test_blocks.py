@@ -182,3 +182,20 @@ def test_stray_on_chip_address_faults(lab):
 
 def test_geometry_of_the_simulated_chip(lab):
     lab.run("if (rt_available_cluster_count() != 8 || rt_available_aiv_count() != 16) __builtin_trap();")
+
+
+def test_kernels_may_wait_for_tasks_that_are_submitted_later(lab):
+    """A chip has more cores than the machine: waiting kernels must not keep the ones they wait for from starting."""
+    x = np.zeros(2, np.int32)
+    waits = (
+        "aiv",
+        "auto *c = data<std::atomic<int>>(args, 0); c[1]++; while (!c[0].load()) sched_yield();",
+        "#include <sched.h>",
+    )
+    opens = ("aiv", "data<std::atomic<int>>(args, 0)[0] = 1;")
+    body = """
+    for (int i = 0; i < 6; ++i) { CoreTaskArgs a; a.add_no_dep(x); rt_submit_aiv_task(0, a); }
+    CoreTaskArgs b; b.add_no_dep(x); rt_submit_aiv_task(1, b);
+    """
+    lab.run(ARGS + body, {0: waits, 1: opens}, [x])
+    np.testing.assert_array_equal(x, [1, 6])

@@ -117,7 +117,7 @@ class SceneTestCase:
         raise NotImplementedError(f"{type(self).__name__} must define compute_golden(args, params)")
 
     def compare_outputs(
-        self, test_args: TaskArgsBuilder, golden_args: TaskArgsBuilder, output_names: list[str]
+        self, test_args: TaskArgsBuilder, golden_args: TaskArgsBuilder, output_names: list[str], params: Any = None
     ) -> None:
         """Every OUT and INOUT tensor within RTOL and ATOL; AssertionError naming the worst element otherwise."""
         import torch
@@ -214,7 +214,7 @@ class SceneTestCase:
             worker.unregister(handle)
         if not skip_golden:
             self.compute_golden(golden, params)
-            self.compare_outputs(args, golden, outputs)
+            self.compare_outputs(args, golden, outputs, params)
 
     @staticmethod
     def _call_config(case: dict[str, Any]) -> CallConfig:

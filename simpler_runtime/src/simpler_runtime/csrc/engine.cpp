@@ -47,7 +47,7 @@ Engine::Engine(Architecture arch, int worker_count)
     : orchestrator_lane(arch, worker_count), stall_limit_ns(stall_limit_from_environment()), arch_(arch),
       worker_count_(worker_count), queue_(worker_count + 1), workers_(new Worker[worker_count]) {
     install_crash_handlers();
-    known_lanes_ = &orchestrator_lane;
+    add_lane(&orchestrator_lane);
     // Asynchronous signals belong to the host program's own threads.
     sigset_t all, previous;
     sigfillset(&all);
@@ -55,19 +55,19 @@ Engine::Engine(Architecture arch, int worker_count)
     pthread_sigmask(SIG_BLOCK, &all, &previous);
     for (int i = 0; i < worker_count; ++i) {
         workers_[i] = Worker{this, new Lane(arch, i), {}};
-        workers_[i].lane->next_known = known_lanes_;
-        known_lanes_ = workers_[i].lane;
+        add_lane(workers_[i].lane);
         pthread_create(&workers_[i].thread, nullptr, worker_main, &workers_[i]);
     }
-    pthread_create(&watchdog_, nullptr, watchdog_main, this);
+    pthread_create(&monitor_, nullptr, monitor_main, this);
     pthread_sigmask(SIG_SETMASK, &previous, nullptr);
 }
 
 Engine::~Engine() {
     stopping_.store(true);
-    watchdog_stop_.store(1);
-    futex_wake(watchdog_stop_, 1);
-    pthread_join(watchdog_, nullptr);
+    monitor_wake_.fetch_add(1);
+    futex_wake(monitor_wake_, 1);
+    pthread_join(monitor_, nullptr);
+    while (reserves_.load() > 0) sched_yield();
     idle_.notify_all();
     for (int i = 0; i < worker_count_; ++i) {
         pthread_join(workers_[i].thread, nullptr);
@@ -198,10 +198,13 @@ Lane *Engine::borrow_lane() {
     }
     const int index = lane_count() + __atomic_fetch_add(&spare_count_, 1, __ATOMIC_RELAXED);
     Lane *lane = new Lane(arch_, index);
-    SpinGuard guard(spare_lock_);
-    lane->next_known = known_lanes_;
-    known_lanes_ = lane;
+    add_lane(lane);
     return lane;
+}
+
+void Engine::add_lane(Lane *lane) {
+    lane->next_known = known_lanes_.load(std::memory_order_relaxed);
+    while (!known_lanes_.compare_exchange_weak(lane->next_known, lane, std::memory_order_release)) continue;
 }
 
 void Engine::return_lane(Lane *lane) {
@@ -294,50 +297,100 @@ void Engine::release_held() {
 }
 
 uint64_t Engine::completed() const {
-    uint64_t sum = orchestrator_lane.completed.load(std::memory_order_acquire);
-    for (int i = 0; i < worker_count_; ++i) sum += workers_[i].lane->completed.load(std::memory_order_acquire);
+    uint64_t sum = 0;
+    for (const Lane *lane = known_lanes_.load(std::memory_order_acquire); lane; lane = lane->next_known) {
+        sum += lane->completed.load(std::memory_order_acquire);
+    }
     return sum;
 }
 
-// ---- watchdog ------------------------------------------------------------------------------------------------------
+// ---- monitor -------------------------------------------------------------------------------------------------------
 
-void *Engine::watchdog_main(void *argument) {
-    static_cast<Engine *>(argument)->watch();
+void Engine::begin_run() {
+    active_.store(true, std::memory_order_seq_cst);
+    if (!monitor_asleep_.load(std::memory_order_seq_cst)) return;
+    monitor_wake_.fetch_add(1);
+    futex_wake(monitor_wake_, 1);
+}
+
+void *Engine::monitor_main(void *argument) {
+    static_cast<Engine *>(argument)->monitor();
     return nullptr;
 }
 
-void Engine::watch() {
+// A chip has more cores than this machine has processors, and a kernel may wait for a task that has not started, on
+// this chip or on another one. When nothing moves although tasks are ready, further threads take them; when nothing
+// moves for very long, the run has failed.
+void Engine::monitor() {
+    constexpr int64_t kPeriod = 5000000;
+    constexpr int kIdlePeriods = 20;
+    constexpr int kMaxReserves = 64;
     uint64_t last_steps = 0;
     int64_t since = monotonic_ns();
-    const int64_t period = stall_limit_ns / 4 > 1000000 ? stall_limit_ns / 4 : 1000000;
-    while (!watchdog_stop_.load()) {
-        futex_wait(watchdog_stop_, 0, period);
+    for (int idle = 0; !stopping_.load();) {
+        const uint32_t seen = monitor_wake_.load();
+        if (active_.load()) {
+            idle = 0;
+            futex_wait(monitor_wake_, seen, kPeriod);
+        } else if (++idle < kIdlePeriods) {
+            futex_wait(monitor_wake_, seen, kPeriod);
+            continue;
+        } else {
+            monitor_asleep_.store(true, std::memory_order_seq_cst);
+            if (!active_.load(std::memory_order_seq_cst) && !stopping_.load()) futex_wait(monitor_wake_, seen, -1);
+            monitor_asleep_.store(false);
+            since = monotonic_ns();
+            continue;
+        }
         uint64_t steps = 0;
         bool running = false;
-        {
-            SpinGuard guard(spare_lock_);
-            for (const Lane *lane = known_lanes_; lane; lane = lane->next_known) {
-                steps += lane->steps.load(std::memory_order_relaxed);
-                running |= lane->running.load(std::memory_order_relaxed) != nullptr;
-            }
+        for (const Lane *lane = known_lanes_.load(std::memory_order_acquire); lane; lane = lane->next_known) {
+            steps += lane->steps.load(std::memory_order_relaxed);
+            running |= lane->running.load(std::memory_order_relaxed) != nullptr;
         }
         const int64_t now = monotonic_ns();
         if (steps != last_steps || !running) {
             last_steps = steps;
             since = now;
-        } else if (now - since >= stall_limit_ns) {
+            continue;
+        }
+        if (!queue_.empty() && reserves_.load() < kMaxReserves) start_reserve();
+        if (now - since >= stall_limit_ns) {
             report_stall();
             since = now;
         }
     }
 }
 
+void Engine::start_reserve() {
+    pthread_t thread;
+    reserves_.fetch_add(1);
+    if (pthread_create(&thread, nullptr, reserve_main, this) != 0) {
+        reserves_.fetch_sub(1);
+        return;
+    }
+    pthread_detach(thread);
+}
+
+void *Engine::reserve_main(void *argument) {
+    Engine &engine = *static_cast<Engine *>(argument);
+    {
+        SignalStack signal_stack;
+        Lane *lane = engine.borrow_lane();
+        Claim claim;
+        while (!engine.stopping_.load(std::memory_order_relaxed) && engine.take(*lane, claim)) engine.run(claim, *lane);
+        engine.doorbell_.ring(Doorbell::kIdle);
+        engine.return_lane(lane);
+    }
+    engine.reserves_.fetch_sub(1);
+    return nullptr;
+}
+
 // Names the kernels that do not end and interrupts them, so that the run can be reported as failed.
 void Engine::report_stall() {
     char names[600];
     size_t used = 0;
-    SpinGuard guard(spare_lock_);
-    for (const Lane *lane = known_lanes_; lane; lane = lane->next_known) {
+    for (const Lane *lane = known_lanes_.load(); lane; lane = lane->next_known) {
         const Task *task = lane->running.load(std::memory_order_acquire);
         if (!task || (task->sync_start && lane->index < lane_count())) continue;  // a gang's starter only joins
         if (used < sizeof names) {
@@ -351,7 +404,7 @@ void Engine::report_stall() {
     errors.report(PTO2_ERROR_SCHEDULER_TIMEOUT,
                   "PTO2 scheduler timeout sub_class=S1:running-stalled (detail=1): nothing has moved for %lld ms; running: %s",
                   static_cast<long long>(stall_limit_ns / 1000000), names);
-    for (const Lane *lane = known_lanes_; lane; lane = lane->next_known) {
+    for (const Lane *lane = known_lanes_.load(); lane; lane = lane->next_known) {
         const Task *task = lane->running.load(std::memory_order_acquire);
         if (task && !(task->sync_start && lane->index < lane_count())) pthread_kill(lane->thread, SIGURG);
     }

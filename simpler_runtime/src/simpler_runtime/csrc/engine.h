@@ -54,6 +54,10 @@ public:
     template <typename Done>
     bool wait_until(Done done, int64_t limit_ns, Doorbell::Interest interest = Doorbell::kProgress);
 
+    // Brackets a run: meanwhile a monitor looks after kernels that do not end.
+    void begin_run();
+    void end_run() { active_.store(false, std::memory_order_relaxed); }
+
     // Host-build-graph mode: keeps ready tasks back until the graph is complete.
     void hold() { holding_ = true; }
     void release_held();
@@ -85,9 +89,12 @@ private:
     void enqueue(Task *task);
     Lane *borrow_lane();
     void return_lane(Lane *lane);
-    static void *watchdog_main(void *argument);
-    void watch();
+    static void *monitor_main(void *argument);
+    static void *reserve_main(void *argument);
+    void monitor();
+    void start_reserve();
     void report_stall();
+    void add_lane(Lane *lane);
 
     Architecture arch_;
     int worker_count_;
@@ -102,9 +109,12 @@ private:
     SpinLock spare_lock_;
     Lane *spare_lanes_ = nullptr;
     int spare_count_ = 0;
-    Lane *known_lanes_ = nullptr;
-    pthread_t watchdog_;
-    std::atomic<uint32_t> watchdog_stop_{0};
+    std::atomic<Lane *> known_lanes_{nullptr};  // grows only, so it can be walked without a lock
+    std::atomic<int32_t> reserves_{0};
+    pthread_t monitor_;
+    std::atomic<bool> active_{false};
+    std::atomic<bool> monitor_asleep_{false};
+    std::atomic<uint32_t> monitor_wake_{0};
 };
 
 template <typename Done>

@@ -28,6 +28,7 @@ void Orchestrator::run(const Callable &callable, const ChipTaskArgs &args, const
     install_crash_handlers();
     SignalStack signal_stack;
     const uint64_t completed_before = engine_.completed();
+    engine_.begin_run();
     submitted_tasks_ = 0;
     submits_ = 0;
     map_.reset_high_water();
@@ -81,6 +82,7 @@ void Orchestrator::run(const Callable &callable, const ChipTaskArgs &args, const
     if (host_build_graph_ || options.serial) engine_.release_held();
     const uint64_t target = completed_before + submitted_tasks_;
     engine_.wait_until([&] { return engine_.completed() == target; }, -1, Doorbell::kIdle);
+    engine_.end_run();
     for (int r = 0; r < ring_count; ++r) {
         // A worker counts a task before its very last touch; it is never more than a moment away.
         while (rings_[r].live()) {
