@@ -1,0 +1,10 @@
+"""The ``pld.tensor`` operators."""
+
+from __future__ import annotations
+
+from pypto.language.op.wrapping import expose
+from pypto.ops.surface import PLD
+
+_functions = expose(vars(PLD.tensor), __name__)
+globals().update(_functions)
+__all__ = sorted(_functions)  # noqa: PLE0605

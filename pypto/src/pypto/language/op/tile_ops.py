@@ -1,0 +1,10 @@
+"""The ``pl.tile`` operators."""
+
+from __future__ import annotations
+
+from pypto.language.op.wrapping import expose
+from pypto.ops.surface import TILE
+
+_functions = expose(vars(TILE), __name__)
+globals().update(_functions)
+__all__ = sorted(_functions)  # noqa: PLE0605

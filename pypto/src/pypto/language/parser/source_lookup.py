@@ -1,0 +1,104 @@
+"""Where a decorated definition stands: its file, its lines, its syntax tree."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from pypto.language.parser.comment_extractor import extract_line_comments
+from pypto.language.parser.context import SourceInfo
+
+
+@dataclass
+class ParsedFile:
+    """A source text with its functions by line; comments are extracted when a function has any."""
+
+    lines: list[str]
+    functions: dict[int, ast.FunctionDef]
+    comments: dict[int, list[tuple[int, str]]] = field(default_factory=dict)
+
+    def comments_of(self, node: ast.FunctionDef) -> dict[int, list[tuple[int, str]]]:
+        """A copy of the comments from the ``def`` line to the line before the next definition."""
+        first, last = node.body[0].lineno, node.end_lineno or node.lineno
+        start = node.lineno + 1 if first > node.lineno else node.lineno
+        following = [line for line in self.functions if line > last]
+        indent = node.col_offset
+        stop = min(following, default=len(self.lines) + 1)
+        return {
+            line: list(entries)
+            for line, entries in self.comments.items()
+            if start <= line < stop and (line <= last or all(column > indent for column, _ in entries))
+        }
+
+
+_FILES: dict[str, tuple[int, ParsedFile]] = {}
+_TEXTS: list[tuple[str, ParsedFile, Mapping | None]] = []
+
+
+def parse_file(lines: list[str], tree: ast.Module | None = None) -> ParsedFile:
+    """Index the functions of a text by the line of their first decorator or ``def``."""
+    text = "".join(line if line.endswith("\n") else line + "\n" for line in lines)
+    tree = tree or ast.parse(text)
+    functions: dict[int, ast.FunctionDef] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            line = node.decorator_list[0].lineno if node.decorator_list else node.lineno
+            functions[line] = node
+    plain = [line.rstrip("\n") for line in lines]
+    return ParsedFile(plain, functions, extract_line_comments(text))
+
+
+@contextmanager
+def text_source(filename: str, parsed: ParsedFile, source_map: Mapping | None) -> Iterator[None]:
+    """While active, definitions compiled as ``filename`` are looked up in ``parsed``."""
+    _TEXTS.append((filename, parsed, source_map))
+    try:
+        yield
+    finally:
+        _TEXTS.pop()
+
+
+def find_definition(func: Callable) -> tuple[ast.FunctionDef, SourceInfo, ParsedFile] | None:
+    """Syntax tree and source of a function, None when its text is not available."""
+    code = func.__code__
+    for filename, parsed, source_map in reversed(_TEXTS):
+        if filename == code.co_filename and code.co_firstlineno in parsed.functions:
+            node = parsed.functions[code.co_firstlineno]
+            return node, SourceInfo(filename, parsed.lines, source_map=source_map), parsed
+    for lines in _candidate_sources(code.co_filename, func.__globals__):
+        parsed = _cached(code.co_filename, lines)
+        node = parsed.functions.get(code.co_firstlineno) if parsed else None
+        if parsed and node is not None and node.name == func.__name__:
+            return node, SourceInfo(code.co_filename, parsed.lines), parsed
+    return None
+
+
+def _candidate_sources(filename: str, module_globals: dict[str, Any]) -> Iterator[list[str]]:
+    """The file, what ``linecache`` knows, the text of ``python -c``."""
+    linecache.checkcache(filename)
+    lines = linecache.getlines(filename, module_globals)
+    if lines:
+        yield lines
+    argv = getattr(sys, "orig_argv", [])
+    if filename in ("<string>", "<stdin>") and "-c" in argv:
+        position = argv.index("-c") + 1
+        if position < len(argv):
+            yield argv[position].splitlines(keepends=True)
+
+
+def _cached(filename: str, lines: list[str]) -> ParsedFile | None:
+    key = hash(tuple(lines))
+    known = _FILES.get(filename)
+    if known is not None and known[0] == key:
+        return known[1]
+    try:
+        parsed = parse_file(lines)
+    except SyntaxError:
+        return None
+    _FILES[filename] = (key, parsed)
+    return parsed
