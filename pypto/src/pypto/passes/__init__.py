@@ -39,10 +39,31 @@ from pypto.passes.instruments import (
     make_roundtrip_instrument,
 )
 from pypto.passes.manager import OptimizationStrategy, PassManager
+from pypto.passes.memory.allocate_memory_addr import allocate_memory_addr
+from pypto.passes.memory.fold_no_op_reshape import fold_no_op_reshape
+from pypto.passes.memory.init_mem_ref import init_mem_ref
+from pypto.passes.memory.materialize_semantic_aliases import materialize_semantic_aliases
+from pypto.passes.memory.materialize_tensor_strides import materialize_tensor_strides
+from pypto.passes.memory.memory_reuse import memory_reuse
+from pypto.passes.mixed.expand_mixed_kernel import expand_mixed_kernel
+from pypto.passes.mixed.inject_gm_pipe_buffer import inject_gm_pipe_buffer
+from pypto.passes.mixed.split_vector_kernel import split_vector_kernel
+from pypto.passes.mixed.stamp_tfree_split import stamp_tfree_split
+from pypto.passes.orchestration.auto_derive_task_dependencies import auto_derive_task_dependencies
+from pypto.passes.orchestration.classify_iter_arg_carry import classify_iter_arg_carry
+from pypto.passes.orchestration.derive_call_directions import derive_call_directions
+from pypto.passes.orchestration.fuse_create_assemble_to_slice import fuse_create_assemble_to_slice
+from pypto.passes.orchestration.materialize_runtime_scopes import materialize_runtime_scopes
+from pypto.passes.orchestration.materialize_valid_shape_symbols import materialize_valid_shape_symbols
+from pypto.passes.orchestration.normalize_return_order import normalize_return_order
 from pypto.passes.outline.outline_cluster_scopes import outline_cluster_scopes
 from pypto.passes.outline.outline_hierarchy_scopes import outline_hierarchy_scopes
 from pypto.passes.outline.outline_incore_scopes import outline_incore_scopes
 from pypto.passes.pass_ import Pass, PassProperties, create_function_pass, create_program_pass
+from pypto.passes.pipelining.canonicalize_io_order import canonicalize_io_order
+from pypto.passes.pipelining.lower_pipeline_loops import lower_pipeline_loops
+from pypto.passes.pipelining.lower_pipeline_to_slots import lower_pipeline_to_slots
+from pypto.passes.pipelining.skew_cross_core_pipeline import skew_cross_core_pipeline
 from pypto.passes.properties import (
     IRProperty,
     IRPropertySet,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from pypto.passes.context import MemoryPlanner
 from pypto.passes.frontend.convert_to_ssa import convert_to_ssa
@@ -13,10 +14,31 @@ from pypto.passes.frontend.inline_functions import inline_functions
 from pypto.passes.frontend.normalize_stmt_structure import normalize_stmt_structure
 from pypto.passes.frontend.simplify import simplify
 from pypto.passes.frontend.unroll_loops import unroll_loops
+from pypto.passes.memory.allocate_memory_addr import allocate_memory_addr
+from pypto.passes.memory.fold_no_op_reshape import fold_no_op_reshape
+from pypto.passes.memory.init_mem_ref import init_mem_ref
+from pypto.passes.memory.materialize_semantic_aliases import materialize_semantic_aliases
+from pypto.passes.memory.materialize_tensor_strides import materialize_tensor_strides
+from pypto.passes.memory.memory_reuse import memory_reuse
+from pypto.passes.mixed.expand_mixed_kernel import expand_mixed_kernel
+from pypto.passes.mixed.inject_gm_pipe_buffer import inject_gm_pipe_buffer
+from pypto.passes.mixed.split_vector_kernel import split_vector_kernel
+from pypto.passes.mixed.stamp_tfree_split import stamp_tfree_split
+from pypto.passes.orchestration.auto_derive_task_dependencies import auto_derive_task_dependencies
+from pypto.passes.orchestration.classify_iter_arg_carry import classify_iter_arg_carry
+from pypto.passes.orchestration.derive_call_directions import derive_call_directions
+from pypto.passes.orchestration.fuse_create_assemble_to_slice import fuse_create_assemble_to_slice
+from pypto.passes.orchestration.materialize_runtime_scopes import materialize_runtime_scopes
+from pypto.passes.orchestration.materialize_valid_shape_symbols import materialize_valid_shape_symbols
+from pypto.passes.orchestration.normalize_return_order import normalize_return_order
 from pypto.passes.outline.outline_cluster_scopes import outline_cluster_scopes
 from pypto.passes.outline.outline_hierarchy_scopes import outline_hierarchy_scopes
 from pypto.passes.outline.outline_incore_scopes import outline_incore_scopes
 from pypto.passes.pass_ import Pass
+from pypto.passes.pipelining.canonicalize_io_order import canonicalize_io_order
+from pypto.passes.pipelining.lower_pipeline_loops import lower_pipeline_loops
+from pypto.passes.pipelining.lower_pipeline_to_slots import lower_pipeline_to_slots
+from pypto.passes.pipelining.skew_cross_core_pipeline import skew_cross_core_pipeline
 
 
 @dataclass(frozen=True)
@@ -36,6 +58,22 @@ def always(options: PipelineOptions) -> bool:
     return True
 
 
+def shares_by_lifetime(options: PipelineOptions) -> bool:
+    return options.memory_planner is MemoryPlanner.PYPTO
+
+
+def assigns_addresses(options: PipelineOptions) -> bool:
+    return options.memory_planner is not MemoryPlanner.PTOAS
+
+
+def keeps_auto_scopes(options: PipelineOptions) -> bool:
+    return not options.analyze_auto_scopes
+
+
+def analyzes_scopes(options: PipelineOptions) -> bool:
+    return options.analyze_auto_scopes
+
+
 #: Name, factory and condition of every pass, in execution order.
 TABLE: list[Row] = [
     ("InlineFunctions", inline_functions, always),
@@ -48,6 +86,29 @@ TABLE: list[Row] = [
     ("OutlineHierarchyScopes", outline_hierarchy_scopes, always),
     ("OutlineIncoreScopes", outline_incore_scopes, always),
     ("OutlineClusterScopes", outline_cluster_scopes, always),
+    ("ExpandMixedKernel", expand_mixed_kernel, always),
+    ("InjectGMPipeBuffer", inject_gm_pipe_buffer, always),
+    ("SplitVectorKernel", split_vector_kernel, always),
+    ("StampTfreeSplit", stamp_tfree_split, always),
+    ("NormalizeReturnOrder", normalize_return_order, always),
+    ("SkewCrossCorePipeline", skew_cross_core_pipeline, always),
+    ("LowerPipelineToSlots", lower_pipeline_to_slots, always),
+    ("LowerPipelineLoops", lower_pipeline_loops, always),
+    ("CanonicalizeIOOrder", canonicalize_io_order, always),
+    ("MaterializeTensorStrides", materialize_tensor_strides, always),
+    ("InitMemRef", init_mem_ref, always),
+    ("MaterializeSemanticAliases", materialize_semantic_aliases, always),
+    ("MemoryReuse", memory_reuse, shares_by_lifetime),
+    ("AllocateMemoryAddr", allocate_memory_addr, assigns_addresses),
+    ("FoldNoOpReshape", fold_no_op_reshape, always),
+    ("FuseCreateAssembleToSlice", fuse_create_assemble_to_slice, always),
+    ("DeriveCallDirections", derive_call_directions, always),
+    ("AutoDeriveTaskDependencies", auto_derive_task_dependencies, keeps_auto_scopes),
+    ("AutoDeriveTaskDependencies", partial(auto_derive_task_dependencies, analyze_auto_scopes=True), analyzes_scopes),
+    ("Simplify", simplify, always),
+    ("MaterializeRuntimeScopes", materialize_runtime_scopes, always),
+    ("ClassifyIterArgCarry", classify_iter_arg_carry, always),
+    ("MaterializeValidShapeSymbols", materialize_valid_shape_symbols, always),
 ]
 
 
