@@ -1,0 +1,86 @@
+"""Builds the C++ drivers of the instruction tests (two compilers at a time) and calls them through ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+DRIVERS = HERE / "drivers"
+INCLUDE = HERE.parents[1] / "src" / "ptoas_bridge" / "isa" / "include"
+RUNTIME_INCLUDE = HERE.parents[2] / "simpler_runtime" / "src" / "simpler_runtime" / "include"
+FLAGS = ["-O2", "-std=c++17", "-march=native", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror"]
+
+_pool = ThreadPoolExecutor(max_workers=2)
+_builds: dict[str, Future[Path]] = {}
+
+
+class Driver:
+    """One driver library: every entry takes arrays, integers and floats and returns an error text or nothing."""
+
+    def __init__(self, path: Path) -> None:
+        self._library = ctypes.CDLL(str(path))
+
+    def call(self, entry: str, arrays=(), numbers=(), scalars=()) -> None:
+        """Run an entry; an instruction that refuses its operands raises RuntimeError with its message."""
+        function = getattr(self._library, entry)
+        function.restype = ctypes.c_char_p
+        pointers = (ctypes.c_void_p * max(len(arrays), 1))(*(a.ctypes.data for a in arrays))
+        integers = (ctypes.c_int64 * max(len(numbers), 1))(*numbers)
+        floats = (ctypes.c_double * max(len(scalars), 1))(*scalars)
+        message = function(pointers, integers, floats)
+        if message is not None:
+            raise RuntimeError(message.decode())
+
+
+def _compiler() -> str | None:
+    return shutil.which(os.environ.get("CXX", "g++")) or shutil.which("clang++")
+
+
+def _build(name: str, folder: Path) -> Path:
+    target = folder / f"{name}.so"
+    command = [
+        str(_compiler()),
+        *FLAGS,
+        f"-I{INCLUDE}",
+        f"-I{RUNTIME_INCLUDE}",
+        str(DRIVERS / f"{name}.cpp"),
+        "-o",
+        str(target),
+        "-pthread",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"driver {name} does not compile:\n{done.stderr[:8000]}")
+    return target
+
+
+@pytest.fixture(scope="session")
+def _build_folder(tmp_path_factory, request):
+    folder = tmp_path_factory.mktemp("drivers")
+    modules = {item.module for item in request.session.items if hasattr(item, "module")}
+    for name in sorted({module.DRIVER for module in modules if hasattr(module, "DRIVER")}):
+        _builds[name] = _pool.submit(_build, name, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def driver(request, _build_folder) -> Driver:
+    """The library of the driver that the test module names in DRIVER."""
+    if _compiler() is None:
+        pytest.skip("no C++ compiler")
+    return Driver(_builds[request.module.DRIVER].result())
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20240607)
