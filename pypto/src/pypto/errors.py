@@ -46,7 +46,7 @@ class UnsupportedFeatureError(NotImplementedError):
 
 def trace_section(skip: int = 1) -> str:
     """The innermost frames of the caller, outermost first; ``skip`` counts frames to leave out, this one included."""
-    frames = traceback.extract_stack()[: -(skip + 1)][-_TRACE_FRAMES:]
+    frames = traceback.extract_stack()[:-skip][-_TRACE_FRAMES:]
     lines = [f' File "{frame.filename}", line {frame.lineno}\n    {frame.line}' for frame in frames]
     return "C++ Traceback (most recent call last):\n" + ("\n".join(lines) or "No stack trace available")
 

@@ -11,7 +11,7 @@ from pypto.ir.span import Span
 
 def _text(message: str, *, always_trace: bool = False) -> str:
     if always_trace or os.environ.get("PTO_BACKTRACE") == "1":
-        return f"{message}\n\n{trace_section(skip=3)}"
+        return f"{message}\n\n{trace_section(skip=2)}"
     return message
 
 
