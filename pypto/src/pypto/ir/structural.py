@@ -20,7 +20,7 @@ from pypto.ir.dtype import DataType
 from pypto.ir.memref import MemRef, WindowBuffer
 from pypto.ir.node import IRNode, Node
 from pypto.ir.program import Program
-from pypto.ir.stmt import CommDomainScopeStmt, ForStmt, ScopeStmt, SeqStmts
+from pypto.ir.stmt import CommDomainScopeStmt, ForStmt, ScopeStmt, SeqStmts, WhileStmt
 from pypto.ir.types import ArrayType, ScalarType, ShapedType, TupleType, Type
 
 _INTERCHANGEABLE = (DataType.INDEX, DataType.INT64)
@@ -47,6 +47,8 @@ def _plan(cls: type) -> _Plan:
             names.remove("type")
         elif issubclass(cls, ShapedType) and "memref" in names:
             names.remove("memref")
+        if cls is WhileStmt:  # the condition may use the carries
+            names = ["iter_args", "condition", *(n for n in names if n not in ("iter_args", "condition"))]
         fields = []
         for name in reversed(names):
             how = _DEF if name in cls.DEFS else _USUAL
