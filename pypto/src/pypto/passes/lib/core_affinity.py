@@ -55,7 +55,7 @@ def call_affinity(call: Call | Submit) -> Affinity:
         return _CORE_TYPES.get(call.kwargs.get("core_type"), Affinity.SHARED)
     definition = find_op(name)
     if definition is not None and definition.core_affinity:
-        return Affinity[definition.core_affinity]
+        return Affinity[definition.core_affinity.upper()]
     if not name.startswith("tile."):
         return Affinity.SHARED
     return _tile_affinity(name, call)
