@@ -1,9 +1,9 @@
 """The forms in which the analyzer leaves expressions."""
 
 import pytest
+from pypto.arith import Analyzer
 
 from pypto import ir
-from pypto.arith import Analyzer
 
 INDEX = ir.DataType.INDEX
 NAMES = {name: ir.Var(name, ir.ScalarType(INDEX)) for name in "nm"}

@@ -4,9 +4,9 @@ import operator
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pypto.arith import Analyzer, CanonicalSimplifier, RewriteSimplifier
 
 from pypto import ir
-from pypto.arith import Analyzer, CanonicalSimplifier, RewriteSimplifier
 
 INT = ir.DataType.INT64
 BOOL = ir.DataType.BOOL
