@@ -7,35 +7,13 @@ from pypto.ir.types import CommCtxType
 from pypto.language.distributed.op import system_ops as system
 from pypto.language.distributed.op import tensor_ops as tensor
 from pypto.language.distributed.op import tile_ops as tile
-from pypto.language.distributed.op.unified_ops import (
-    alloc_window_buffer,
-    get_comm_ctx,
-    nranks,
-    rank,
-    remote_load,
-    remote_store,
-    window,
-    world_size,
-)
+from pypto.language.distributed.op import unified_ops as _unified
 from pypto.language.typing.values import CommCtx, DistributedTensor
 
-__all__ = [
-    "AtomicType",
-    "CommCtx",
-    "CommCtxType",
-    "DistributedTensor",
-    "NotifyOp",
-    "ReduceOp",
-    "WaitCmp",
-    "alloc_window_buffer",
-    "get_comm_ctx",
-    "nranks",
-    "rank",
-    "remote_load",
-    "remote_store",
-    "system",
-    "tensor",
-    "tile",
-    "window",
-    "world_size",
-]
+globals().update({name: getattr(_unified, name) for name in _unified.__all__})
+__all__ = sorted(  # noqa: PLE0605
+    [
+        "AtomicType", "CommCtx", "CommCtxType", "DistributedTensor", "NotifyOp", "ReduceOp", "WaitCmp", "system",
+        "tensor", "tile", *_unified.__all__,
+    ]
+)  # fmt: skip

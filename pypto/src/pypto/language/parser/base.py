@@ -83,6 +83,10 @@ class ParserBase:
 
         def __getattr__(self, name: str) -> Any: ...
 
+    def spawn(self, source: SourceInfo, closure_vars: Mapping[str, Any]) -> ParserBase:
+        """A parser for a template expanded inside this body."""
+        return type(self)(source, closure_vars, self.program, self.strict_ssa)
+
     def span(self, node: ast.AST | None) -> Span:
         return self.spans.get_span(node)
 

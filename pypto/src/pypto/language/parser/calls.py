@@ -139,8 +139,14 @@ class CallsMixin(ParserBase):
         return self._function_call(signature_of(callee), node)
 
     def _function_call(self, callee: Signature, node: ast.Call) -> Expr:
-        attrs = self._call_options(callee, node)
+        attrs = self._call_options(callee, node.keywords)
         args, unordered = self.call_arguments(node.args)
+        return self.finish_call(callee, args, unordered, attrs, node)
+
+    def finish_call(
+        self, callee: Signature, args: list[Expr], unordered: list[int], attrs: dict[str, Any], node: ast.Call
+    ) -> Expr:
+        """The call of a function of the program with parsed arguments."""
         if len(args) != len(callee.params):
             raise self.fail(
                 ParserTypeError,
@@ -156,9 +162,9 @@ class CallsMixin(ParserBase):
         kind = self.result_type(callee, args)
         return make(Call, GlobalVar(callee.name), tuple(args), {}, attrs, kind, self.span(node))
 
-    def _call_options(self, callee: Signature, node: ast.Call) -> dict[str, Any]:
+    def _call_options(self, callee: Signature, keywords: list[ast.keyword]) -> dict[str, Any]:
         attrs: dict[str, Any] = {}
-        for keyword in node.keywords:
+        for keyword in keywords:
             match keyword.arg:
                 case "attrs":
                     attrs.update(self.parse_attrs(keyword.value))

@@ -133,8 +133,7 @@ class DirectivesMixin(ParserBase):
                     node,
                 )  # fmt: skip
             return param
-        value = self.attr_value(key, node)
-        return value
+        return self.attr_value(key, node)
 
     def normalized_attrs(self) -> dict[str, Any]:
         """The function attributes as stored: a split is an int, and absent when it is NONE."""

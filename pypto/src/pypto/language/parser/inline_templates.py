@@ -67,7 +67,7 @@ class InlineMixin(ParserBase):
                 hint=f"Parameters: {', '.join(template.param_names)}",
             )
         args = [self.parse_expression(a) for a in node.args]
-        inner = type(self)(template.source, template.closure_vars, self.program, self.strict_ssa)
+        inner = self.spawn(template.source, template.closure_vars)
         inner.options, inner.function_name = self.options, self.function_name
         inner.bodies, inner.constructs = self.bodies, self.constructs
         inner.region_splits, inner.dump_tags = self.region_splits, self.dump_tags

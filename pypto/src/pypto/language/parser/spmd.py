@@ -195,17 +195,18 @@ class SpmdMixin(ParserBase):
         return False
 
     def _dispatches(self, body: list[ast.stmt]) -> int:
-        count = 0
-        for stmt in body:
-            for node in ast.walk(stmt):
-                if not isinstance(node, ast.Call):
-                    continue
-                func = node.func
-                if (
-                    isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self"
-                ) or (isinstance(func, ast.Name) and isinstance(self.closure.get(func.id), Function)):
-                    count += 1
-        return count
+        calls = [n.func for stmt in body for n in ast.walk(stmt) if isinstance(n, ast.Call)]
+        return sum(1 for func in calls if self._names_kernel(func))
+
+    def _names_kernel(self, func: ast.expr) -> bool:
+        """Does a call of ``func`` launch a kernel?"""
+        if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self":
+            return True
+        return isinstance(func, ast.Name) and self.is_kernel(self.closure.get(func.id))
+
+    def is_kernel(self, value: Any) -> bool:
+        """Is a closure value a function of its own in the program?"""
+        return isinstance(value, Function)
 
     # -- split_aiv -----------------------------------------------------------------------------------------------
 

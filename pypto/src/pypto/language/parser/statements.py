@@ -121,14 +121,17 @@ class StatementsMixin(ParserBase):
             return ConstInt(expr.value, kind.dtype, expr.span)
         return expr
 
-    def bind_name(self, name: str, value: Expr, annotation: Type | None, node: ast.stmt) -> Var:
-        """Emit ``name = value``: a first binding creates a variable, a later one of the same type reuses it."""
+    def bind_name(self, name: str, value: Expr, annotation: Type | None, node: ast.stmt, in_place: bool = False) -> Var:
+        """Emit ``name = value``: a first binding creates a variable, a later one of the same type reuses it.
+
+        ``in_place`` marks the rebinding of a subscript write, which updates a value instead of naming a new one.
+        """
         kind = value.type
         if annotation is not None:
             self.types.validate_annotation_consistency(annotation, kind, name, node)
             kind = merge_annotation(annotation, kind)
             value = self._retyped(value, kind)
-        var = self._variable(name, kind, annotation is not None, node)
+        var = self.variable_for(name, kind, annotation is not None, node, in_place)
         self.emit(AssignStmt(var, value, self.span(node)))
         self.producers.pop(var, None)
         if isinstance(kind, ScalarType) and kind.dtype == DataType.TASK_ID:
@@ -151,12 +154,13 @@ class StatementsMixin(ParserBase):
             return value
         return make(Call, value.op, value.args, value.kwargs, value.attrs, new, value.span)
 
-    def _variable(self, name: str, kind: Type, annotated: bool, node: ast.stmt) -> Var:
+    def variable_for(self, name: str, kind: Type, annotated: bool, node: ast.stmt, in_place: bool) -> Var:
+        """The variable that an assignment to ``name`` defines."""
         old = self.scopes.lookup_var(name)
         if type(old) is not Var or old in self.loop_vars:
             if isinstance(old, IterArg) and not same_kind_of_value(old.type, kind):
                 raise self._cannot_reassign(name, old.type, kind, node)
-            return self._new_variable(name, kind, node)
+            return self.new_variable(name, kind, node)
         if self.strict_ssa:
             raise SSAViolationError(
                 f"Variable '{name}' is already defined",
@@ -166,10 +170,10 @@ class StatementsMixin(ParserBase):
             )
         if not same_kind_of_value(old.type, kind):
             if old in self.leaked:
-                return self._new_variable(name, kind, node)
+                return self.new_variable(name, kind, node)
             raise self._cannot_reassign(name, old.type, kind, node)
         if isinstance(old.type, UnknownType) or (annotated and getattr(kind, "memref", None) is not None):
-            return self._new_variable(name, kind, node)
+            return self.new_variable(name, kind, node)
         return old
 
     def _cannot_reassign(self, name: str, old: Type, new: Type, node: ast.stmt) -> ParserTypeError:
@@ -179,7 +183,8 @@ class StatementsMixin(ParserBase):
             hint="Use a new name for a value of another type",
         )
 
-    def _new_variable(self, name: str, kind: Type, node: ast.AST) -> Var:
+    def new_variable(self, name: str, kind: Type, node: ast.AST) -> Var:
+        """A fresh variable bound to ``name`` in the innermost scope."""
         var = Var(name, kind, self.span(node))
         self.define(name, var, node)
         return var
@@ -198,7 +203,7 @@ class StatementsMixin(ParserBase):
             )  # fmt: skip
         source = value
         if not isinstance(value, Var):
-            source = self._new_variable("_tuple_tmp", value.type, node)
+            source = self.new_variable("_tuple_tmp", value.type, node)
             self.emit(AssignStmt(source, value, self.span(node)))
         self._unpack_elements(target, source, node)
 

@@ -79,9 +79,9 @@ class SubmitsMixin(ParserBase):
     def parse_submit(self, node: ast.Call, spmd: bool) -> tuple[Submit, Signature]:
         """The launch expression and its callee."""
         word = "pl.spmd_submit" if spmd else "pl.submit"
-        callee = self._callee(node, word)
         options = self._submit_options(node, word, spmd)
         args, unordered = self.call_arguments(node.args[1:])
+        callee = self.submit_callee(node, word, args)
         self._check_arguments(callee, args, node)
         deps = self.parse_deps(options["deps"], callee.name) if "deps" in options else []
         attrs = self.parse_attrs(options["attrs"]) if "attrs" in options else {}
@@ -109,7 +109,8 @@ class SubmitsMixin(ParserBase):
         members = kind.types if isinstance(kind, TupleType) else (kind,)
         return TupleType((*members, task))
 
-    def _callee(self, node: ast.Call, word: str) -> Signature:
+    def submit_callee(self, node: ast.Call, word: str, args: list[Expr]) -> Signature:
+        """The kernel that the first argument names."""
         first = node.args[0] if node.args else None
         if self.program is None:
             raise self.fail(ParserSyntaxError, f"{word} is only supported inside @pl.program methods", node)

@@ -220,7 +220,7 @@ class SubscriptsMixin(ParserBase):
             raise self.fail(
                 ParserTypeError, f"Subscript write requires a Tensor, Tile or Array, got {kind_name(dst.type)}", target
             )
-        self.bind_name(name, result, None, node)
+        self.bind_name(name, result, None, node, in_place=True)
 
     def _write_window(self, dst: Expr, target: ast.Subscript, value: Expr, node: ast.stmt) -> Expr:
         kind = dst.type

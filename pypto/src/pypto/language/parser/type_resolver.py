@@ -90,6 +90,8 @@ class TypeResolver:
         self.parse_expression = parse_expression
         #: INDEX scalar parameters declared so far; they bind symbols of their name in later annotations.
         self.param_symbols: dict[str, Var] = {}
+        #: Element types of body expressions such as ``x.dtype``, where the language has them.
+        self.dtype_lookup: Callable[[ast.expr], DataType | None] | None = None
         self.memrefs = MemRefResolver(self)
         self.views = ViewResolver(self)
 
@@ -261,7 +263,9 @@ class TypeResolver:
         if name in DTYPES and not (isinstance(node, ast.Attribute) and leaf_name(node.value) is None):
             return DTYPES[name]
         found, value = self.evaluator.try_eval_expr(node)
-        if found and isinstance(value, DataType):
+        if not found and self.dtype_lookup is not None:
+            value = self.dtype_lookup(node)
+        if isinstance(value, DataType):
             return value
         raise self.fail(
             f"Unknown dtype: {ast.unparse(node)}",

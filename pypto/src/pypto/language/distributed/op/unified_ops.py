@@ -7,13 +7,13 @@ from typing import Any
 from pypto.ir.types import TileType
 from pypto.language.distributed.op import system_ops, tensor_ops, tile_ops
 
-world_size = system_ops.world_size
-get_comm_ctx = system_ops.get_comm_ctx
-rank = system_ops.rank
-nranks = system_ops.nranks
-alloc_window_buffer = tensor_ops.alloc_window_buffer
-window = tensor_ops.window
-remote_load = tile_ops.remote_load
+_SHORT = {
+    system_ops: ("world_size", "get_comm_ctx", "rank", "nranks"),
+    tensor_ops: ("alloc_window_buffer", "window"),
+    tile_ops: ("remote_load",),
+}
+_functions = {n: getattr(m, n) for m, names in _SHORT.items() for n in names if hasattr(m, n)}
+globals().update(_functions)
 
 
 def remote_store(src: Any, *args: Any, **kwargs: Any) -> Any:
@@ -23,13 +23,4 @@ def remote_store(src: Any, *args: Any, **kwargs: Any) -> Any:
     return module.remote_store(src, *args, **kwargs)
 
 
-__all__ = [
-    "alloc_window_buffer",
-    "get_comm_ctx",
-    "nranks",
-    "rank",
-    "remote_load",
-    "remote_store",
-    "window",
-    "world_size",
-]
+__all__ = sorted([*_functions, "remote_store"])  # noqa: PLE0605
