@@ -72,14 +72,26 @@ def _filled(shape: Any, dtype: DataType, value: Any) -> Any:
     return torch.full(tuple(shape), value if kind.is_floating_point else int(value), dtype=kind)
 
 
+def _create_front(
+    shape: Any,
+    dtype: Any,
+    target_memory: MemorySpace = MemorySpace.Vec,
+    transpose: bool | None = None,
+    *,
+    flat_layout: bool | None = None,
+) -> tuple:
+    named = {"target_memory": target_memory, "transpose": transpose, "flat_layout": flat_layout}
+    return (shape,), {"dtype": as_datatype(dtype), **{k: v for k, v in named.items() if v is not None}}
+
+
 @op(
-    "tile.create", family="creation", memory=DEFERRED, retargetable=True, core_affinity="shared", backends=BOTH,
-    keep=("target_memory",), aliases=("create_tile",), torch=_empty,
+    "tile.create", family="creation", front=_create_front, memory=DEFERRED, retargetable=True, backends=BOTH,
+    core_affinity="shared", keep=("target_memory",), aliases=("create_tile",), torch=_empty,
 )  # fmt: skip
 def tile_create(
     shape: Shape,
     dtype: Attr[DataType],
-    target_memory: Attr[MemorySpace] = MemorySpace.Vec,
+    target_memory: Attr[MemorySpace] = None,
     transpose: Attr[bool] = None,
     *,
     flat_layout: Attr[bool] = None,

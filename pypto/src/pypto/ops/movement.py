@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from pypto.ir.dtype import DataType
-from pypto.ir.enums import ArgEffect, AtomicType, MemorySpace, PadValue, TensorLayout, TileLayout, WriteChannel
+from pypto.ir.enums import (
+    ArgEffect,
+    AtomicType,
+    CompactMode,
+    MemorySpace,
+    PadValue,
+    TensorLayout,
+    TileLayout,
+    WriteChannel,
+)
 from pypto.ir.node import make, replace
 from pypto.ir.types import ScalarType, TensorType, TensorView, TileType, Type, implicit_layout, scalar_type
 from pypto.ops import regions as R
@@ -92,7 +101,7 @@ def tile_load(
     offsets: Shape,
     shapes: Shape,
     valid_shape: Shape,
-    target_memory: Attr[MemorySpace] = MemorySpace.Vec,
+    target_memory: Attr[MemorySpace] = None,
     clamp: Attr[bool] = False,
 ) -> Type:
     """Copy a window of a global tensor into a Vec or Mat tile; nothing outside the valid region is read."""
@@ -100,27 +109,30 @@ def tile_load(
     source, window = tensor.type, elements(shapes)
     offset, requested = elements(offsets), elements(valid_shape)
     require(
-        target_memory in (MemorySpace.Vec, MemorySpace.Mat),
-        f"{name} supports target_memory Vec or Mat, got {target_memory.name}",
+        target_memory in (MemorySpace.Vec, MemorySpace.Mat, None),
+        f"{name} supports target_memory Vec or Mat, got {getattr(target_memory, 'name', None)}",
     )
     R.check_same_rank(name, tensor=source.shape, offsets=offset, shapes=window, valid_shape=requested)
-    _check_mx_load(name, tensor, window, target_memory)
+    layout = _mx_tile_layout(name, tensor, window, target_memory)
     R.check_requested(name, requested, window)
     R.check_window(
         name, source.shape, offset, requested, clamp=clamp, remedy="; pass clamp=True to cut the window at the edge"
     )
     valid = R.window_region(source.shape, valid_region(tensor), offset, window, requested, clamp=clamp)
     pad = source.tensor_view.pad if source.tensor_view is not None else PadValue.null
-    return fresh_tile(window, source.dtype, valid, target_memory, pad)
+    return fresh_tile(window, source.dtype, valid, target_memory, pad, layout)
 
 
-def _check_mx_load(name: str, tensor: Any, window: Any, target_memory: MemorySpace) -> None:
+def _mx_tile_layout(name: str, tensor: Any, window: Any, target_memory: MemorySpace | None) -> tuple | None:
+    """Layout of the tile of an MX scale tensor, None for other tensors."""
     if tensor_layout(tensor) not in MX_LAYOUTS:
-        return
+        return None
     require_dtype(name, tensor.type.dtype, MX_SCALE_DTYPES, "the element type of an MX scale tensor")
     require(len(window) == 2, f"{name} requires an MX scale window to be 2D")
     require(not tensor.type.tensor_view.stride, f"{name} requires an MX scale tensor to be packed")
-    require(target_memory is MemorySpace.Mat, f"{name} of an MX scale tensor requires target_memory=Mat")
+    require(target_memory is MemorySpace.Mat, f"{name} of an MX scale tensor requires target_memory=MemorySpace.Mat")
+    side = MemorySpace.LeftScale if tensor_layout(tensor) is TensorLayout.MX_A_ZZ else MemorySpace.RightScale
+    return _HARDWARE_LAYOUTS[side]
 
 
 def _store_front(
@@ -278,7 +290,9 @@ def tile_extract(
         )
     valid = R.window_region(src.type.shape, valid_region(src), offset, window, window)
     layout = _EXTRACT_LAYOUTS.get(target_memory) or implicit_layout(window, target_memory)
-    return fresh_tile(window, src.type.dtype, valid, target_memory, layout=layout)
+    partial = target_memory in _EXTRACT_LAYOUTS and not S.all_equal(valid, window)
+    compact = CompactMode.normal if partial else CompactMode.null
+    return fresh_tile(window, src.type.dtype, valid, target_memory, layout=layout, compact=compact)
 
 
 def _assemble_value(target: Any, source: Any, offset: Any, atomic: int = 0) -> Any:

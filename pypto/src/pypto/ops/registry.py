@@ -30,10 +30,29 @@ from pypto.ir.types import ArrayType, ScalarType, TensorType, TileType, TupleTyp
 
 #: Modules of ``pypto.ops`` that define operators, in the order of the reference.
 FAMILIES: tuple[str, ...] = (
-    "elementwise", "unary", "bitwise", "compare_select", "reductions", "expand", "creation", "movement", "fillpad",
-)  # fmt: skip
-
-_REQUIRED = object()
+    "elementwise",
+    "unary",
+    "bitwise",
+    "compare_select",
+    "reductions",
+    "expand",
+    "creation",
+    "movement",
+    "fillpad",
+    "views",
+    "reinterpret",
+    "matmul",
+    "mx",
+    "gather",
+    "scatter",
+    "sort",
+    "cross_core",
+    "system",
+    "distributed",
+    "transfers",
+    "collectives",
+    "internal",
+)
 
 
 class OpParam(msgspec.Struct, frozen=True):

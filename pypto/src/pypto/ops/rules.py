@@ -29,14 +29,21 @@ def fresh_tile(
     memory_space: MemorySpace | None = MemorySpace.Vec,
     pad: PadValue = PadValue.null,
     layout: tuple[TileLayout, TileLayout, int] | None = None,
+    compact: CompactMode = CompactMode.null,
 ) -> TileType:
     """A tile with its own dense buffer; ``layout`` is (blayout, slayout, fractal), by default the implicit one."""
     if not valid_shape and pad is PadValue.null and layout is None:
         return TileType(tuple(shape), dtype, None, None, memory_space)
     blayout, slayout, fractal = layout or implicit_layout(shape, memory_space)
     valid = tuple(valid_shape or shape)
-    view = make(TileView, valid, (), None, blayout, slayout, fractal, pad, CompactMode.null)
+    view = make(TileView, valid, (), None, blayout, slayout, fractal, pad, compact)
     return TileType(tuple(shape), dtype, None, view, memory_space)
+
+
+def product_tile(shape: Sequence[Expr], dtype: DataType, valid: Sequence[Expr]) -> TileType:
+    """An Acc tile of a matrix product; rows that are not provably all valid make it compact."""
+    full = S.provably_equal(valid[0], shape[0])
+    return fresh_tile(shape, dtype, valid, MemorySpace.Acc, compact=CompactMode.null if full else CompactMode.normal)
 
 
 def fresh_tensor(shape: Sequence[Expr], dtype: DataType, valid_shape: Sequence[Expr] = ()) -> TensorType:
@@ -61,7 +68,7 @@ def valid_region(operand: Expr) -> tuple[Expr, ...]:
     kind = operand.type
     valid = kind.valid_shape
     if len(valid) != len(kind.shape):
-        raise ValueError(f"valid_shape rank {len(valid)} does not match the rank {len(kind.shape)} of the shape")
+        raise ValueError(f"valid_shape rank ({len(valid)}) must match the rank ({len(kind.shape)}) of the shape")
     return valid
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from pypto.ir.dtype import DataType
 from pypto.ir.enums import PadValue
 from pypto.ir.expr import Call, Expr, MakeTuple, as_dim, as_expr
+from pypto.ir.node import replace
 from pypto.ir.span import UNKNOWN_SPAN, Span, capture_span
 from pypto.ir.types import TensorType, TileType, TupleType
 from pypto.ops.padding import pad_policy
@@ -119,14 +120,24 @@ def public_function(definition: OpDef) -> Callable[..., Expr]:
             rhs = args[1] if len(args) > 1 else kwargs.get("rhs")
             if rhs is not None and not _is_shaped(rhs):
                 return _scalar_call(definition, scalar_form, args, kwargs, span)
-        operands, attrs = front(*args, **kwargs)
-        return emit(definition, operands, attrs, span)
+        return _built(definition, front(*args, **kwargs), span)
 
     function.__name__ = definition.python_name
     function.__qualname__ = f"{definition.name.rpartition('.')[0]}.{definition.python_name}"
     function.__doc__ = definition.doc
     function.__signature__ = _with_span(signature)  # type: ignore[attr-defined]
     return function
+
+
+def _built(definition: OpDef, parts: tuple, span: Span) -> Expr:
+    """The call a front describes: ``(operands, attrs)``, ``(name, operands, attrs)`` of the operator that the
+    keywords select, or ``(operands, attrs, type)`` when the caller states the type."""
+    if isinstance(parts[0], str):
+        selected = find_op(parts[0])
+        assert selected is not None
+        return emit(selected, parts[1], parts[2], span)
+    call = emit(definition, parts[0], parts[1], span)
+    return call if len(parts) == 2 else replace(call, type=parts[2])
 
 
 def _with_span(signature: inspect.Signature) -> inspect.Signature:
