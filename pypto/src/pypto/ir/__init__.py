@@ -197,7 +197,7 @@ _LAZY: dict[str, str] = {
             "create_op_call", "is_op_registered", "get_op", "get_op_memory_spec", "get_op_arg_effect",
             "op_has_declared_arg_effects", "op_has_declared_arg_effect", "get_op_write_channel",
         ),
-        "pypto.ops.registry",
+        "pypto.ops.queries",
     ),
     **dict.fromkeys(
         (
