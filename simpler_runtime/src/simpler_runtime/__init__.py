@@ -1,8 +1,10 @@
 """Task runtime: compile, load and run task graphs on CPU workers."""
 
+from simpler_runtime.buffers import Access, Buffer, Tensor
 from simpler_runtime.build import KernelSource, build_callable
 from simpler_runtime.call_config import CallConfig, RuntimeEnv
 from simpler_runtime.callables import ArgDirection, ChipCallable, CoreCallable, TensorArgType, arg_direction_name
+from simpler_runtime.comm_domain import ChipDomainContext, CommBufferSpec, CommDomainHandle
 from simpler_runtime.data_types import (
     MAX_TENSOR_DIMS,
     DataType,
@@ -11,6 +13,7 @@ from simpler_runtime.data_types import (
     torch_dtype_to_datatype,
 )
 from simpler_runtime.errors import ToolchainError, UnsupportedFeatureError
+from simpler_runtime.orchestrator import Orchestrator
 from simpler_runtime.platforms import WorkerLevel, parse_platform, span_prefix
 from simpler_runtime.run_handle import RunHandle
 from simpler_runtime.task_args import ChipStorageTaskArgs, TaskArgs, scalar_to_uint64
@@ -19,18 +22,25 @@ from simpler_runtime.worker import CallableHandle, Worker
 
 __all__ = [
     "MAX_TENSOR_DIMS",
+    "Access",
     "ArgDirection",
+    "Buffer",
     "CallConfig",
     "CallableHandle",
     "ChipCallable",
+    "ChipDomainContext",
     "ChipStorageTaskArgs",
     "ChipTensor",
+    "CommBufferSpec",
+    "CommDomainHandle",
     "CoreCallable",
     "DataType",
     "KernelSource",
+    "Orchestrator",
     "RunHandle",
     "RuntimeEnv",
     "TaskArgs",
+    "Tensor",
     "TensorArgType",
     "ToolchainError",
     "UnsupportedFeatureError",

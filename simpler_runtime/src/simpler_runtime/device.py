@@ -35,6 +35,7 @@ class Device:
         self._library = _native.library()
         self._lock = threading.Lock()
         self._loaded: dict[str, int] = {}
+        self.load_count = 0
         self._handle = self._library.simpler_device_create(int(arch == "a5"), worker_thread_count(), SIMULATED_CLUSTERS)
         if not self._handle:
             raise MemoryError("cannot allocate the memory of the simulated cores")
@@ -64,6 +65,7 @@ class Device:
             if not handle:
                 raise RuntimeError(f"cannot load the callable: {error.value.decode(errors='replace')}")
             self._loaded[identity] = handle
+            self.load_count += 1
             return handle
 
     def unload(self, callable_: ChipCallable) -> None:
@@ -71,10 +73,6 @@ class Device:
             handle = self._loaded.pop(callable_.identity, None)
             if handle is not None:
                 self._library.simpler_callable_free(handle)
-
-    @property
-    def loaded_count(self) -> int:
-        return len(self._loaded)
 
     def run(self, callable_: ChipCallable, args: _ArgList, config: CallConfig) -> None:
         """Runs to the end. RuntimeError with the runtime's report when the run failed."""

@@ -76,6 +76,12 @@ class _ArgList:
     def __len__(self) -> int:
         return len(self._tensors) + len(self._scalars)
 
+    def __getitem__(self, index: int) -> Any:
+        """Argument by position: tensors, then scalars."""
+        count = len(self._tensors)
+        position = self._check(index + len(self) if index < 0 else index, len(self), "argument")
+        return self._tensors[position] if position < count else self._scalars[position - count]
+
     @staticmethod
     def _check(index: int, count: int, kind: str) -> int:
         if not 0 <= index < count:
@@ -118,6 +124,18 @@ class TaskArgs(_ArgList):
     def clear(self) -> None:
         super().clear()
         self._tags.clear()
+
+    def copy(self) -> TaskArgs:
+        """An independent list of the same arguments."""
+        twin = TaskArgs()
+        twin._tensors, twin._scalars, twin._tags = list(self._tensors), list(self._scalars), list(self._tags)
+        return twin
+
+    def materialized(self) -> TaskArgs:
+        """A copy whose tensors are ChipTensor records, which carry addresses."""
+        twin = self.copy()
+        twin._tensors = [t if isinstance(t, ChipTensor) else t.chip_tensor() for t in self._tensors]
+        return twin
 
 
 def chip_records(args: _ArgList) -> tuple[bytes, bytes]:
