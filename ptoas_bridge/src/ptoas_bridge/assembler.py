@@ -7,6 +7,7 @@ from pathlib import Path
 from .emit import emit_module
 from .parser import parse_module
 from .passes.pipes import lower_pipes
+from .passes.sync import insert_sync
 from .verify import verify_module
 from .verify.allocation import check_level
 
@@ -25,4 +26,6 @@ def assemble(
     verify_module(module)
     check_level(module, level, automatic_sync=enable_insert_sync)
     lower_pipes(module)
+    if enable_insert_sync:
+        insert_sync(module)
     return emit_module(module)

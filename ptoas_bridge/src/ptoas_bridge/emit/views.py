@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ..dialect import types as T
 from ..dialect.ir import Operation, Value, constant_of
 from ..errors import UnsupportedFeatureError
+from ..passes.storage import slot_bytes
 from .cpp_types import cpp_type, tile_type
 from .function import FunctionEmitter, emits
 
@@ -199,15 +200,6 @@ def _multi_tile_get(e: FunctionEmitter, op: Operation) -> None:
     declare_tile(e, op.result, _valid(e, owner, "valid_row"), _valid(e, owner, "valid_col"))
     pitch = slot_bytes(tiles.type.slot)
     assign_address(e, op.result, f"({e.address[tiles]} + (uint64_t) {e.use(index)} * {pitch})")
-
-
-SPACE_ALIGNMENT = {"vec": 256, "mat": 256, "left": 4096, "right": 4096, "acc": 4096, "bias": 256, "scaling": 256}
-
-
-def slot_bytes(slot: T.TileType) -> int:
-    """Distance between two slots of a multi tile."""
-    alignment = SPACE_ALIGNMENT[slot.loc]
-    return -(-slot.bytes // alignment) * alignment
 
 
 @emits("pto.subview")

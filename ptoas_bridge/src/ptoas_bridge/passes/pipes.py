@@ -46,7 +46,9 @@ def lower_pipes(module: Module) -> None:
         if fn.body is None:
             continue
         flag = 0
+        by_id: dict[int, Operation] = {}
         for op in initialize_ops(fn):
+            by_id[op.attrs.get("id", 0)] = op
             mask = op.attrs["dir_mask"]
             slots = effective_slots(op)
             nosplit = op.attrs.get("nosplit")
@@ -58,6 +60,9 @@ def lower_pipes(module: Module) -> None:
             flag += 4 if mask == 3 else 2
             if module.arch == "a5" and nosplit and fn.kind == "vector":
                 fn.attrs["single_lane_guard"] = True
+        for op in fn.body.walk() if by_id else ():
+            if is_pipe_use(op):
+                op.attrs["initialise"] = by_id[op.attrs.get("id", 0)]
 
 
 def _split_use(module: Module) -> dict[int, bool]:

@@ -5,18 +5,8 @@ from __future__ import annotations
 from ..dialect import types as T
 from ..dialect.foreign_ops import FLOAT_BINARY, INTEGER_BINARY
 from ..dialect.ir import Function, Operation, constant_of
+from ..passes.tail import TAIL_HINTS
 from .checker import Checker, rule
-
-_TAIL_HINTS = {
-    "barrier-all": "barrier-all", "barrier_all": "barrier-all", "default": "barrier-all",
-    "mte3-to-s-event0": "mte3-to-s-event0", "mte3_to_s_event0": "mte3-to-s-event0",
-    "setwait-mte3-to-s-event0": "mte3-to-s-event0", "setwait_mte3_to_s_event0": "mte3-to-s-event0",
-}  # fmt: skip
-
-
-def tail_mode(fn: Function) -> str:
-    """The tail a function asks for: `barrier-all` unless its hint says otherwise."""
-    return _TAIL_HINTS[fn.attrs.get("pto.auto_sync_tail_hint", "default")]
 
 
 def check_function(c: Checker, fn: Function) -> None:
@@ -28,7 +18,7 @@ def check_function(c: Checker, fn: Function) -> None:
     if fn.is_entry and fn.result_types:
         fail("PTO entry functions must return void")
     hint = fn.attrs.get("pto.auto_sync_tail_hint", "default")
-    if hint not in _TAIL_HINTS:
+    if hint not in TAIL_HINTS:
         fail(f"invalid pto.auto_sync_tail_hint '{hint}'. Expected 'barrier-all' (or 'default') or 'mte3-to-s-event0'.")
     if any(isinstance(t, T.StructType) for t in fn.result_types):
         fail("a struct cannot be returned from a function")

@@ -1,0 +1,44 @@
+"""Event ids: at most eight live at once for each pair of pipes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..dialect.ir import Operation
+
+EVENTS_PER_PAIR = 8
+
+
+@dataclass(slots=True, eq=False)
+class FlagPair:
+    """A set and its wait; with `loop` also the set before and the wait after that loop."""
+
+    src: str
+    dst: str
+    set_after: Operation
+    wait_before: Operation
+    loop: Operation | None = None
+    event: int = -1
+
+    def span(self, order: dict[Operation, int], ends: dict[Operation, int]) -> tuple[float, float]:
+        """First and last program position at which the event is in use."""
+        if self.loop is not None:
+            return order[self.loop] - 0.5, ends[self.loop] + 0.5
+        return ends[self.set_after] + 0.25, order[self.wait_before] - 0.25
+
+
+def assign_events(pairs: list[FlagPair], order: dict[Operation, int], ends: dict[Operation, int]) -> list[FlagPair]:
+    """Give each pair the lowest id that is free over its span; returns the pairs for which none is left."""
+    dropped: list[FlagPair] = []
+    busy: dict[tuple[str, str], list[tuple[float, float, int]]] = {}
+    for pair in sorted(pairs, key=lambda p: p.span(order, ends)):
+        start, stop = pair.span(order, ends)
+        others = busy.setdefault((pair.src, pair.dst), [])
+        taken = {event for first, last, event in others if first <= stop and start <= last}
+        free = [event for event in range(EVENTS_PER_PAIR) if event not in taken]
+        if not free:
+            dropped.append(pair)
+            continue
+        pair.event = free[0]
+        others.append((start, stop, pair.event))
+    return dropped
