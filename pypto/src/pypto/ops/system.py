@@ -189,7 +189,7 @@ def set_ffts(workspace: Tensor) -> Type:
 # --- tasks -------------------------------------------------------------------------------------------------------
 
 
-@op("system.task_invalid", family="task", orchestration=False)
+@op("system.task_invalid", family="task")
 def task_invalid() -> Type:
     """The task id of no task."""
     return scalar_type(DataType.TASK_ID)
@@ -202,11 +202,12 @@ def task_is_valid(task_id: Scalar) -> Type:
 
 
 def _dummy_front(*, deps: Any) -> tuple:
-    return [d for d in deps if d is not None], {}
+    """The dependencies travel as an attribute of the call, not as operands."""
+    return (), {}
 
 
 @op("system.task_dummy", family="task", front=_dummy_front)
-def task_dummy(*deps: Handle) -> Type:
+def task_dummy() -> Type:
     """An empty task that completes after all of its dependencies."""
     return scalar_type(DataType.TASK_ID)
 

@@ -1,0 +1,22 @@
+"""The user's place in a call chain."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pypto
+from pypto.ir.span import UNKNOWN_SPAN, Span
+
+_PACKAGE = os.path.dirname(os.path.abspath(pypto.__file__)) + os.sep
+
+
+def caller_span() -> Span:
+    """File and line of the innermost frame outside this package; unknown when there is none."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if not filename.startswith(_PACKAGE):
+            return Span(filename, frame.f_lineno, -1)
+        frame = frame.f_back
+    return UNKNOWN_SPAN
