@@ -22,6 +22,11 @@ from pypto.passes.diagnostics import (
     DiagnosticCheckSet,
     DiagnosticSeverity,
 )
+from pypto.passes.distributed.insert_comm_fence import insert_comm_fence
+from pypto.passes.distributed.lower_host_tensor_collectives import lower_host_tensor_collectives
+from pypto.passes.distributed.materialize_comm_domain_scopes import materialize_comm_domain_scopes
+from pypto.passes.distributed.materialize_dist_tensor_ctx import materialize_dist_tensor_ctx
+from pypto.passes.distributed.synthesize_allreduce_signals import synthesize_allreduce_signals
 from pypto.passes.dumps import PassDumpLevel, coerce_dump_level
 from pypto.passes.frontend.convert_to_ssa import convert_to_ssa
 from pypto.passes.frontend.ctrl_flow_transform import ctrl_flow_transform
@@ -52,6 +57,7 @@ from pypto.passes.mixed.stamp_tfree_split import stamp_tfree_split
 from pypto.passes.orchestration.auto_derive_task_dependencies import auto_derive_task_dependencies
 from pypto.passes.orchestration.classify_iter_arg_carry import classify_iter_arg_carry
 from pypto.passes.orchestration.derive_call_directions import derive_call_directions
+from pypto.passes.orchestration.expand_manual_phase_fence import expand_manual_phase_fence
 from pypto.passes.orchestration.fuse_create_assemble_to_slice import fuse_create_assemble_to_slice
 from pypto.passes.orchestration.materialize_runtime_scopes import materialize_runtime_scopes
 from pypto.passes.orchestration.materialize_valid_shape_symbols import materialize_valid_shape_symbols
@@ -72,6 +78,10 @@ from pypto.passes.properties import (
     get_verified_properties,
 )
 from pypto.passes.sequence import PassPipeline
+from pypto.passes.tile.convert_tensor_to_tile_ops import convert_tensor_to_tile_ops
+from pypto.passes.tile.infer_tile_memory_space import infer_tile_memory_space
+from pypto.passes.tile.legalize_tile_cast import legalize_tile_cast
+from pypto.passes.tile.resolve_backend_op_layouts import resolve_backend_op_layouts
 from pypto.passes.verification import PropertyVerifierRegistry, run_verifier, verify_properties
 from pypto.passes.verifiers.control_flow import NestedCallErrorType
 from pypto.passes.verifiers.ssa import SSAErrorType

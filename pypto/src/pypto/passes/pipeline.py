@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from pypto.passes.context import MemoryPlanner
+from pypto.passes.distributed.insert_comm_fence import insert_comm_fence
+from pypto.passes.distributed.lower_host_tensor_collectives import lower_host_tensor_collectives
+from pypto.passes.distributed.materialize_comm_domain_scopes import materialize_comm_domain_scopes
+from pypto.passes.distributed.materialize_dist_tensor_ctx import materialize_dist_tensor_ctx
+from pypto.passes.distributed.synthesize_allreduce_signals import synthesize_allreduce_signals
 from pypto.passes.frontend.convert_to_ssa import convert_to_ssa
 from pypto.passes.frontend.ctrl_flow_transform import ctrl_flow_transform
 from pypto.passes.frontend.flatten_call_expr import flatten_call_expr
@@ -27,6 +32,7 @@ from pypto.passes.mixed.stamp_tfree_split import stamp_tfree_split
 from pypto.passes.orchestration.auto_derive_task_dependencies import auto_derive_task_dependencies
 from pypto.passes.orchestration.classify_iter_arg_carry import classify_iter_arg_carry
 from pypto.passes.orchestration.derive_call_directions import derive_call_directions
+from pypto.passes.orchestration.expand_manual_phase_fence import expand_manual_phase_fence
 from pypto.passes.orchestration.fuse_create_assemble_to_slice import fuse_create_assemble_to_slice
 from pypto.passes.orchestration.materialize_runtime_scopes import materialize_runtime_scopes
 from pypto.passes.orchestration.materialize_valid_shape_symbols import materialize_valid_shape_symbols
@@ -39,6 +45,10 @@ from pypto.passes.pipelining.canonicalize_io_order import canonicalize_io_order
 from pypto.passes.pipelining.lower_pipeline_loops import lower_pipeline_loops
 from pypto.passes.pipelining.lower_pipeline_to_slots import lower_pipeline_to_slots
 from pypto.passes.pipelining.skew_cross_core_pipeline import skew_cross_core_pipeline
+from pypto.passes.tile.convert_tensor_to_tile_ops import convert_tensor_to_tile_ops
+from pypto.passes.tile.infer_tile_memory_space import infer_tile_memory_space
+from pypto.passes.tile.legalize_tile_cast import legalize_tile_cast
+from pypto.passes.tile.resolve_backend_op_layouts import resolve_backend_op_layouts
 
 
 @dataclass(frozen=True)
@@ -86,6 +96,10 @@ TABLE: list[Row] = [
     ("OutlineHierarchyScopes", outline_hierarchy_scopes, always),
     ("OutlineIncoreScopes", outline_incore_scopes, always),
     ("OutlineClusterScopes", outline_cluster_scopes, always),
+    ("ConvertTensorToTileOps", convert_tensor_to_tile_ops, always),
+    ("LegalizeTileCast", legalize_tile_cast, always),
+    ("InferTileMemorySpace", infer_tile_memory_space, always),
+    ("ResolveBackendOpLayouts", resolve_backend_op_layouts, always),
     ("ExpandMixedKernel", expand_mixed_kernel, always),
     ("InjectGMPipeBuffer", inject_gm_pipe_buffer, always),
     ("SplitVectorKernel", split_vector_kernel, always),
@@ -105,9 +119,15 @@ TABLE: list[Row] = [
     ("DeriveCallDirections", derive_call_directions, always),
     ("AutoDeriveTaskDependencies", auto_derive_task_dependencies, keeps_auto_scopes),
     ("AutoDeriveTaskDependencies", partial(auto_derive_task_dependencies, analyze_auto_scopes=True), analyzes_scopes),
+    ("ExpandManualPhaseFence", expand_manual_phase_fence, always),
+    ("SynthesizeAllReduceSignals", synthesize_allreduce_signals, always),
+    ("MaterializeCommDomainScopes", materialize_comm_domain_scopes, always),
+    ("LowerHostTensorCollectives", lower_host_tensor_collectives, always),
+    ("MaterializeDistTensorCtx", materialize_dist_tensor_ctx, always),
     ("Simplify", simplify, always),
     ("MaterializeRuntimeScopes", materialize_runtime_scopes, always),
     ("ClassifyIterArgCarry", classify_iter_arg_carry, always),
+    ("InsertCommFence", insert_comm_fence, always),
     ("MaterializeValidShapeSymbols", materialize_valid_shape_symbols, always),
 ]
 

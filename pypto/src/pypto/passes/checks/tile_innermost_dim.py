@@ -61,7 +61,7 @@ def _describe(call: Call, handler) -> str | None:
     space = tile.memory_space.name if tile.memory_space else "unset"
     text = (
         f"{name} moves {row} innermost bytes (tile {tile.dtype}[{innermost}], target_memory={space})"
-        f"{_volume(tile, bits)}; recommended >= {wanted}B for backend {handler.arch_name} "
+        f"{_volume(tile, bits)}; recommended >= {wanted}B for backend {handler.arch} "
         f"(L2 cache line = {handler.get_l2_cache_line_bytes()}B)"
     )
     return text

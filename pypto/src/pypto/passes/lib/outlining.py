@@ -221,8 +221,9 @@ class Outliner(IRMutator):
         captured: dict[Var, None] = {}
         in_types: list[Var] = []
         for stmt in iter_stmts(body):
+            carries = stmt.iter_args if type(stmt) is WhileStmt else ()  # read by the condition
             for var in direct_uses(stmt):
-                if var not in defined and var in self._own:
+                if var not in defined and var in self._own and not any(var is c for c in carries):
                     captured[var] = None
             for var in defined_vars(stmt):
                 defined[var] = None
