@@ -39,6 +39,8 @@ class AttrsMixin(ParserBase):
 
     def attr_value(self, key: str, node: ast.expr) -> Any:
         """One attribute value: a plain value, a variable, or a list of them."""
+        if key == "core_num":  # an extent like any other: a literal becomes a constant
+            return self.parse_expression(node)
         if isinstance(node, (ast.List, ast.Tuple)):
             values = [self.attr_value(key, e) for e in node.elts]
             self._check_list(key, values, node)
