@@ -1,0 +1,337 @@
+"""``@pl.jit`` and its family: functions that compile themselves for the arguments of a call."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from pypto.ir.enums import Level
+from pypto.jit import extern as extern_kernels
+from pypto.jit.annotations import Parameter, parameters_of
+from pypto.jit.arguments import BoundArguments, bind_call, bind_signature
+from pypto.jit.cache_key import cache_key, source_hash
+from pypto.jit.dynamic_dims import DynamicDims, body_symbols, dynamic_dims
+from pypto.jit.kinds import ENTRIES, Kind
+from pypto.jit.specializer import specialize
+from pypto.language.parser.context import SourceInfo
+from pypto.language.parser.decorator import closure_of
+from pypto.language.parser.diagnostics import ParserTypeError
+from pypto.language.parser.expr_evaluator import ExprEvaluator
+from pypto.language.parser.source_lookup import ParsedFile, find_definition
+from pypto.language.typing.dynamic import DynVar
+
+
+class JITFunction:
+    """A function of the JIT family. Entries are called, compiled and lowered; the others are reached from an entry."""
+
+    def __init__(
+        self,
+        func: Callable,
+        kind: Kind,
+        frame: FrameType | None = None,
+        level: Level | None = None,
+        auto_scope: bool = True,
+        extern: extern_kernels.ExternSources | None = None,
+    ):
+        functools.update_wrapper(self, func)
+        self._func = func
+        self.kind = kind
+        self.level = level
+        self.auto_scope = auto_scope
+        self.extern = extern
+        self._around = closure_of(func, frame)
+        self._cache: dict[tuple, Any] = {}
+        self._lock = threading.Lock()
+
+    # -- public --------------------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
+        """Compile for these arguments, or reuse, and run in place; the result is None when every argument is given."""
+        bound = self._bind(args, kwargs)
+        return self._compiled(bound, config)(*bound.call_arguments, **({"config": config} if config else {}))
+
+    def compile(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
+        """The artifact for these arguments; equal keys give the identical object."""
+        return self._compiled(self._bind(args, kwargs), config)
+
+    def lower(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
+        """The program after all passes, without code generation and without cache."""
+        bound = self._bind(args, kwargs)
+        program = self._program(bound)
+        return _run_passes(program, config)
+
+    def specialize(self, *args: Any, **kwargs: Any) -> Any:
+        """The program before passes."""
+        return self._program(self._bind(args, kwargs))
+
+    def get_deps(self) -> list[JITFunction]:
+        """Functions of the family reached from this one, callers before callees, each once."""
+        found: dict[int, JITFunction] = {}
+        self._collect(found)
+        return list(found.values())
+
+    def bind_dynamic(self, *_: Any) -> None:
+        """Accepted outside a body as well; has no effect."""
+
+    # -- definition ----------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def _definition(self) -> tuple[ast.FunctionDef, SourceInfo, ParsedFile]:
+        found = find_definition(self._func)
+        if found is None:
+            raise OSError(f"@pl.jit function '{self.__name__}': cannot retrieve source code")
+        return found
+
+    @property
+    def node(self) -> ast.FunctionDef:
+        return self._definition[0]
+
+    @property
+    def source(self) -> SourceInfo:
+        return self._definition[1]
+
+    @property
+    def parsed(self) -> ParsedFile:
+        return self._definition[2]
+
+    @functools.cached_property
+    def text(self) -> str:
+        """The source text of the function."""
+        return ast.unparse(self.node)
+
+    @functools.cached_property
+    def source_hash(self) -> str:
+        return source_hash(self)
+
+    @functools.cached_property
+    def parameters(self) -> list[Parameter]:
+        return parameters_of(self.node, self.evaluator(), self.__name__)
+
+    @functools.cached_property
+    def dynamic_dims(self) -> DynamicDims:
+        return dynamic_dims(self)
+
+    def closure_vars(self) -> dict[str, Any]:
+        """Values visible from the definition, module globals as they are now."""
+        values = {**self._around, **self._func.__globals__}
+        values.update({k: v for k, v in self._around.items() if k not in self._func.__globals__})
+        for name, cell in zip(self._func.__code__.co_freevars, self._func.__closure__ or ()):
+            try:
+                values[name] = cell.cell_contents
+            except ValueError:
+                continue
+        return values
+
+    def evaluator(self) -> ExprEvaluator:
+        return ExprEvaluator(self.closure_vars())
+
+    def symbol_object(self, name: str) -> DynVar | None:
+        """The symbol of this name around the definition, if there is one."""
+        return next((v for v in self.closure_vars().values() if isinstance(v, DynVar) and v.name == name), None)
+
+    def external_files(self) -> list[Path]:
+        return self.extern.files() if self.extern else []
+
+    def _param_names(self) -> list[str]:
+        return [p.name for p in self.parameters]
+
+    # -- calls between members -----------------------------------------------------------------------------------
+
+    def calls(self) -> list[tuple[JITFunction, dict[str, ast.expr]]]:
+        """(callee, parameter -> argument) of every call of another member in the body."""
+        evaluator = self.evaluator()
+        found = []
+        for node in ast.walk(self.node):
+            if not isinstance(node, ast.Call):
+                continue
+            callee, nodes = evaluator.try_eval_expr(node.func)[1], node.args
+            if (
+                not isinstance(callee, JITFunction)
+                and node.args
+                and isinstance(node.args[0], (ast.Name, ast.Attribute))
+            ):
+                first = evaluator.try_eval_expr(node.args[0])[1]
+                submits = getattr(node.func, "attr", getattr(node.func, "id", "")) in ("submit", "spmd_submit")
+                callee, nodes = (first if submits else None), node.args[1:]
+            if not isinstance(callee, JITFunction) or not self._may_call(callee):
+                continue
+            names = callee._param_names()
+            arguments = dict(zip(names, nodes))
+            arguments.update({k.arg: k.value for k in node.keywords if k.arg in names})
+            found.append((callee, arguments))
+        return found
+
+    def _may_call(self, callee: JITFunction) -> bool:
+        """Entries are programs of their own; only a host entry dispatches chip entries."""
+        return callee.kind not in ENTRIES or (self.kind is Kind.HOST and callee.kind is Kind.ORCHESTRATION)
+
+    def _collect(self, found: dict[int, JITFunction]) -> None:
+        for callee, _ in self.calls():
+            if id(callee) not in found and callee is not self:
+                found[id(callee)] = callee
+                callee._collect(found)
+
+    def arrange(self, node: ast.Call, parser: Any) -> tuple[list[ast.expr], list[ast.keyword]]:
+        """(argument nodes in parameter order, remaining keywords) of a call of this function."""
+        names = self._param_names()
+        given: dict[str, ast.expr] = dict(zip(names, node.args))
+        if len(node.args) > len(names):
+            raise ParserTypeError(
+                f"Function '{self.__name__}' expects {len(names)} argument(s), got {len(node.args)}", parser.span(node)
+            )
+        rest = []
+        for keyword in node.keywords:
+            if keyword.arg in names:
+                if keyword.arg in given:
+                    raise ParserTypeError(
+                        f"Function '{self.__name__}' got multiple values for argument '{keyword.arg}'",
+                        parser.span(keyword.value),
+                    )
+                given[keyword.arg] = keyword.value
+            else:
+                rest.append(keyword)
+        for parameter in self.parameters:
+            if parameter.name not in given and parameter.has_default:
+                given[parameter.name] = ast.copy_location(ast.Constant(parameter.default), node)
+        missing = [n for n in names if n not in given]
+        if missing:
+            raise ParserTypeError(
+                f"Function '{self.__name__}' expects {len(names)} argument(s), got {len(given)}; missing "
+                f"'{missing[0]}'",
+                parser.span(node),
+            )
+        return [given[n] for n in names], rest
+
+    # -- steps ---------------------------------------------------------------------------------------------------
+
+    def _bind(self, args: tuple, kwargs: dict[str, Any]) -> BoundArguments:
+        if self.kind not in ENTRIES:
+            raise TypeError(
+                f"@pl.jit.{self.kind.value} function '{self.__name__}' is called from a @pl.jit entry, not directly"
+            )
+        if args or any(hasattr(v, "dtype") for v in kwargs.values()):
+            return bind_call(self.__name__, self.parameters, args, kwargs)
+        return bind_signature(self.__name__, self.parameters, kwargs, self.evaluator())
+
+    def _program(self, bound: BoundArguments) -> Any:
+        return specialize(self, bound.tensors, bound.constants)
+
+    def _compiled(self, bound: BoundArguments, config: Any) -> Any:
+        key = cache_key(self, bound.tensors, bound.constants, config)
+        found = self._cache.get(key)
+        if found is None:
+            with self._lock:
+                found = self._cache.get(key)
+                if found is None:
+                    found = self._cache[key] = self._compile(bound, config)
+        return found
+
+    def _compile(self, bound: BoundArguments, config: Any) -> Any:
+        from pypto.ir.compile import compile as compile_program
+
+        return compile_program(self._program(bound), **_compile_options(config))
+
+    def __repr__(self) -> str:
+        return f"<JITFunction {self.__name__} ({self.kind.value})>"
+
+    @property
+    def symbols(self) -> dict[str, str]:
+        """Local names bound by ``pl.dynamic`` statements of the body."""
+        return body_symbols(self.node)
+
+
+def _compile_options(config: Any) -> dict[str, Any]:
+    if config is None:
+        from pypto.runtime import RunConfig
+
+        config = RunConfig()
+    options = config.compile_kwargs()
+    if options.get("output_dir") is None:
+        options.pop("output_dir", None)
+    return options
+
+
+def _run_passes(program: Any, config: Any) -> Any:
+    from pypto.passes import OptimizationStrategy, PassManager
+
+    strategy = getattr(config, "strategy", None) or OptimizationStrategy.Default
+    return PassManager.get_strategy(strategy).run_passes(program)
+
+
+class _JIT:
+    """The object behind ``pl.jit``."""
+
+    def __call__(self, func: Callable | None = None, *, auto_scope: bool = True) -> Any:
+        """An orchestration entry; ``auto_scope=False`` when the body places runtime scopes itself."""
+        return self._make(Kind.ORCHESTRATION, func, sys._getframe(1), auto_scope=auto_scope)
+
+    def host(self, func: Callable | None = None, *, auto_scope: bool = True, **unknown: Any) -> Any:
+        """A host entry that dispatches chip entries."""
+        _reject("host", unknown)
+        return self._make(Kind.HOST, func, sys._getframe(1), auto_scope=auto_scope)
+
+    def incore(self, func: Callable | None = None, *, level: Level | None = None, **unknown: Any) -> Any:
+        """A kernel of one core."""
+        _reject("incore", unknown)
+        return self._make(Kind.INCORE, func, sys._getframe(1), level=level)
+
+    def inline(self, func: Callable | None = None, *, auto_scope: bool = True, **unknown: Any) -> Any:
+        """A function whose statements are spliced into its callers by a pass."""
+        _reject("inline", unknown)
+        return self._make(Kind.INLINE, func, sys._getframe(1), auto_scope=auto_scope)
+
+    def opaque(self, func: Callable | None = None, **unknown: Any) -> Any:
+        """A function whose place follows from its use."""
+        _reject("opaque", unknown)
+        return self._make(Kind.OPAQUE, func, sys._getframe(1))
+
+    def graph(self, func: Callable | None = None, **unknown: Any) -> Any:
+        """An orchestration function that is recorded once and replayed."""
+        _reject("graph", unknown)
+        return self._make(Kind.GRAPH, func, sys._getframe(1))
+
+    def extern(
+        self,
+        *,
+        core_type: str,
+        source: str | os.PathLike | None = None,
+        aic_source: str | os.PathLike | None = None,
+        aiv_source: str | os.PathLike | None = None,
+        dual_aiv_dispatch: bool = False,
+        include_dirs: Sequence[str | os.PathLike] = (),
+    ) -> Callable[[Callable], JITFunction]:
+        """A kernel written in C++; see :func:`pypto.jit.extern.check_sources` for the rules."""
+        frame = sys._getframe(1)
+
+        def decorate(func: Callable) -> JITFunction:
+            sources = extern_kernels.check_sources(
+                func, core_type, source, aic_source, aiv_source, dual_aiv_dispatch, include_dirs
+            )
+            return JITFunction(func, Kind.EXTERN, frame, extern=sources)
+
+        return decorate
+
+    @staticmethod
+    def _make(kind: Kind, func: Callable | None, frame: FrameType, **options: Any) -> Any:
+        if func is not None:
+            return JITFunction(func, kind, frame, **options)
+        return lambda target: JITFunction(target, kind, frame, **options)
+
+
+def _reject(name: str, unknown: dict[str, Any]) -> None:
+    if unknown:
+        raise TypeError(f"@pl.jit.{name} does not accept {_article(next(iter(unknown)))} argument")
+
+
+def _article(name: str) -> str:
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}="
+
+
+jit = _JIT()
