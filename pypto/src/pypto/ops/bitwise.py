@@ -11,7 +11,7 @@ from pypto.ops import torch_values as T
 from pypto.ops.kinds import Element, Tensor, Tile
 from pypto.ops.memory_specs import BOTH, VEC_SCALAR_VEC, row_major, vec
 from pypto.ops.registry import op
-from pypto.ops.rules import elementwise_tiles, fresh_like, fresh_tensor, require, require_same_dtype
+from pypto.ops.rules import common_region, elementwise_tiles, fresh_like, fresh_tensor, require, require_same_dtype
 
 NOT_DTYPES = (DataType.INT16, DataType.UINT16)
 
@@ -63,7 +63,8 @@ def _logical(leaf: str, torch: Any, symbol: str) -> None:
 
     def tensor_rule(lhs: Tensor, rhs: Tensor) -> Type:
         _tensor_pair(f"tensor.{leaf}", lhs, rhs)
-        return fresh_tensor(lhs.type.shape, S.promote(lhs.type.dtype, rhs.type.dtype))
+        dtype = S.promote(lhs.type.dtype, rhs.type.dtype)
+        return fresh_tensor(lhs.type.shape, dtype, common_region(lhs, rhs))
 
     def tensor_scalar(lhs: Tensor, rhs: Element) -> Type:
         _require_integer(f"tensor.{leaf}s", lhs, "tensor")
@@ -168,7 +169,7 @@ def _shift(leaf: str, torch: Any, symbol: str) -> None:
 
     def tensor_rule(lhs: Tensor, rhs: Tensor) -> Type:
         _tensor_pair(f"tensor.{leaf}", lhs, rhs)
-        return fresh_tensor(lhs.type.shape, lhs.type.dtype)
+        return fresh_tensor(lhs.type.shape, lhs.type.dtype, common_region(lhs, rhs))
 
     def tensor_scalar(lhs: Tensor, rhs: Element) -> Type:
         name = f"tensor.{leaf}s"

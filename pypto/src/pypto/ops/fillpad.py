@@ -106,9 +106,8 @@ def tensor_fillpad(tensor: Tensor, pad_value: Attr[PadValue] = PadValue.zero) ->
 )  # fmt: skip
 def tensor_fillpad_expand(tensor: Tensor, shape: Shape, pad_value: Attr[PadValue] = PadValue.zero) -> Type:
     """A larger, fully valid tensor: the valid data in the top-left corner, the pad value elsewhere."""
-    pad_policy(pad_value)
     _check_larger("tensor.fillpad_expand", tensor, shape)
-    return fresh_tensor(elements(shape), tensor.type.dtype)
+    return fresh_tensor(elements(shape), tensor.type.dtype, pad=pad_policy(pad_value))
 
 
 def _check_larger(name: str, source: Any, shape: Any) -> None:

@@ -286,7 +286,8 @@ def _operand_shape(name: str, operand: Any, flag: bool, what: str) -> tuple:
     shape = operand.type.shape
     if not flag:
         return shape
-    require(len(shape) >= 2, f"{name}: {what} requires an operand of rank >= 2, got {S.shape_text(shape)}")
+    side = "lhs" if what == "a_trans" else "rhs"
+    require(len(shape) >= 2, f"{name}: {what} does not apply to a {len(shape)}D {side}, it needs rank >= 2")
     return (*shape[:-2], shape[-1], shape[-2])
 
 

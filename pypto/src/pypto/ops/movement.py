@@ -112,8 +112,8 @@ def tile_load(
         target_memory in (MemorySpace.Vec, MemorySpace.Mat, None),
         f"{name} supports target_memory Vec or Mat, got {getattr(target_memory, 'name', None)}",
     )
-    R.check_same_rank(name, tensor=source.shape, offsets=offset, shapes=window, valid_shape=requested)
     layout = _mx_tile_layout(name, tensor, window, target_memory)
+    R.check_same_rank(name, tensor=source.shape, offsets=offset, shapes=window, valid_shape=requested)
     R.check_requested(name, requested, window)
     R.check_window(
         name, source.shape, offset, requested, clamp=clamp, remedy="; pass clamp=True to cut the window at the edge"
@@ -128,9 +128,15 @@ def _mx_tile_layout(name: str, tensor: Any, window: Any, target_memory: MemorySp
     if tensor_layout(tensor) not in MX_LAYOUTS:
         return None
     require_dtype(name, tensor.type.dtype, MX_SCALE_DTYPES, "the element type of an MX scale tensor")
-    require(len(window) == 2, f"{name} requires an MX scale window to be 2D")
-    require(not tensor.type.tensor_view.stride, f"{name} requires an MX scale tensor to be packed")
-    require(target_memory is MemorySpace.Mat, f"{name} of an MX scale tensor requires target_memory=MemorySpace.Mat")
+    require(len(window) == 2, f"{name} of an MX scale tensor requires a 2D load window")
+    shape, stride = tensor.type.shape, tensor.type.tensor_view.stride
+    packed = len(shape) == 2 and (not stride or S.all_equal(stride, (shape[1], S.product(()))))
+    require(packed, f"{name} requires a packed 2D MX scale tensor")
+    given = "explicit " if target_memory is not None else ""
+    require(
+        target_memory is MemorySpace.Mat,
+        f"{name} of an MX scale tensor requires {given}target_memory=MemorySpace.Mat",
+    )
     side = MemorySpace.LeftScale if tensor_layout(tensor) is TensorLayout.MX_A_ZZ else MemorySpace.RightScale
     return _HARDWARE_LAYOUTS[side]
 
@@ -237,15 +243,14 @@ def tile_move(
         _check_scale_move(name, source, view, target_memory, blayout is not None or slayout is not None)
     layout = _HARDWARE_LAYOUTS.get(target_memory, (view.blayout, view.slayout, 512))
     layout = (blayout or layout[0], slayout or layout[1], layout[2])
-    return fresh_tile(source.shape, source.dtype, valid_region(tile), target_memory, view.pad, layout)
+    dtype = DataType.FP8E8M0 if target_memory in _SCALES else source.dtype
+    return fresh_tile(source.shape, dtype, valid_region(tile), target_memory, view.pad, layout)
 
 
 def _check_scale_move(name: str, source: TileType, view: Any, target: MemorySpace, overridden: bool) -> None:
     require(not overridden, f"{name} to {target.name} has a hardware-fixed layout; drop blayout and slayout")
-    require(
-        len(source.shape) == 2 and source.memory_space in (MemorySpace.Mat, None),
-        f"{name} to {target.name} requires a 2D Mat tile",
-    )
+    require(len(source.shape) == 2, f"{name} to {target.name} requires a 2D tile")
+    require(source.memory_space in (MemorySpace.Mat, None), f"{name} to {target.name} requires a source in Mat memory")
     require_dtype(name, source.dtype, MX_SCALE_DTYPES, "the element type of a scale tile")
     wanted = _HARDWARE_LAYOUTS[target]
     if (view.blayout, view.slayout, view.fractal) != wanted:

@@ -63,7 +63,7 @@ def tensor_view(
     source_layout = tensor_layout(input)
     for tag in (layout, source_layout):
         require(tag is not TensorLayout.NZ, f"{name}: NZ layout is not allowed on a tensor (it is a tile layout)")
-        require(tag not in MX_LAYOUTS, f"{name} does not support tensors in an MX scale layout")
+        require(tag not in MX_LAYOUTS, f"{name} does not support MX-layout tensors")
     if shape is None:
         return _relayout(name, input, source_layout, layout)
     return _reshaped(name, input, elements(shape), valid_shape, layout or source_layout)
@@ -190,15 +190,21 @@ def _target_shape(name: str, value: Any, axis: int, dtype: DataType, shape: Any)
             f"{name} requires equal source and target byte sizes, but the source holds {have} bytes and the target "
             f"{need} bytes",
         )
-    auto_matches = len(wanted) == len(source.shape) and S.all_equal(
-        wanted, _rescaled(name, source.shape, axis, source.dtype, dtype)
-    )
-    if not auto_matches:
+    if not _is_rescaled(wanted, source.shape, axis, source.dtype, dtype):
         require(S.consts(wanted) is not None, f"{name} requires an explicit shape to be static")
         require(full, f"{name} of a partially valid operand allows only the derived shape")
     if full:
         return wanted, wanted
     return wanted, _rescaled(name, valid, axis, source.dtype, dtype)
+
+
+def _is_rescaled(wanted: tuple, shape: tuple, axis: int, old: DataType, new: DataType) -> bool:
+    """True when ``wanted`` is the shape that would be derived."""
+    if len(wanted) != len(shape):
+        return False
+    others = all(S.provably_equal(a, b) for i, (a, b) in enumerate(zip(wanted, shape)) if i != axis)
+    bytes_equal = S.provably_equal(S.mul(wanted[axis], new.get_byte()), S.mul(shape[axis], old.get_byte()))
+    return others and bytes_equal
 
 
 def _kept_pad(pad: PadValue) -> PadValue:
@@ -233,13 +239,15 @@ def tensor_reinterpret_view(data: Tensor, shape: Shape = None, *, dtype: Attr[Da
     name = "tensor.reinterpret_view"
     source = data.type
     _check_dtypes(name, source.dtype, dtype)
-    view = source.tensor_view
-    packed = view is None or (
-        view.layout is TensorLayout.ND and (not view.stride or _strides_packed(view.stride, source.shape, view.layout))
-    )
-    require(packed, f"{name} only supports packed tensors in ND layout")
-    target, valid = _target_shape(name, data, len(source.shape) - 1, dtype, shape)
+    view, layout = source.tensor_view, tensor_layout(data)
+    require(layout not in MX_LAYOUTS, f"{name} does not support MX-layout tensors")
+    packed = view is None or not view.stride or _strides_packed(view.stride, source.shape, layout)
+    require(packed and layout is not TensorLayout.NZ, f"{name} only supports packed tensors in ND or DN layout")
+    rank = len(source.shape)
+    axis = rank - 2 if layout is TensorLayout.DN else rank - 1
+    target, valid = _target_shape(name, data, axis, dtype, shape)
     pad = _kept_pad(view.pad) if view is not None else PadValue.null
+    stride = canonical_strides(target, layout) if view is not None and view.stride else ()
     typed = TensorType(source.shape, dtype) if not isinstance(source, DistributedTensorType) else None
     base = typed or DistributedTensorType(source.shape, dtype, None, None, source.window_buffer)
-    return view_of(base, target, valid, pad)
+    return view_of(base, target, valid, pad, stride=stride, layout=layout)

@@ -46,17 +46,22 @@ def product_tile(shape: Sequence[Expr], dtype: DataType, valid: Sequence[Expr]) 
     return fresh_tile(shape, dtype, valid, MemorySpace.Acc, compact=CompactMode.null if full else CompactMode.normal)
 
 
-def fresh_tensor(shape: Sequence[Expr], dtype: DataType, valid_shape: Sequence[Expr] = ()) -> TensorType:
+def fresh_tensor(
+    shape: Sequence[Expr], dtype: DataType, valid_shape: Sequence[Expr] = (), pad: PadValue = PadValue.null
+) -> TensorType:
     """A global tensor with its own dense ND storage."""
-    view = make(TensorView, (), TensorLayout.ND, tuple(valid_shape), PadValue.null) if valid_shape else None
+    described = bool(valid_shape) or pad is not PadValue.null
+    view = make(TensorView, (), TensorLayout.ND, tuple(valid_shape), pad) if described else None
     return TensorType(tuple(shape), dtype, None, view)
 
 
 def fresh_like(operand: Expr, dtype: DataType | None = None) -> ShapedType:
-    """Dense result of an elementwise operator: shape and valid region of ``operand``."""
+    """Dense result of an elementwise operator: shape and valid region of ``operand`` (a window's is not kept)."""
     kind = operand.type
-    build = fresh_tile if isinstance(kind, TileType) else fresh_tensor
-    return build(kind.shape, dtype or kind.dtype, valid_region(operand))
+    valid = valid_region(operand)
+    if isinstance(kind, TileType):
+        return fresh_tile(kind.shape, dtype or kind.dtype, valid)
+    return fresh_tensor(kind.shape, dtype or kind.dtype, valid if type(kind) is TensorType else ())
 
 
 def valid_region(operand: Expr) -> tuple[Expr, ...]:
@@ -114,10 +119,15 @@ def elementwise_tensors(name: str, lhs: Any, rhs: Any) -> TensorType:
     """Broadcast shape and promoted dtype; a valid region survives only when both operands agree on shape and region."""
     left, right = lhs.type, rhs.type
     shape = S.broadcast(left.shape, right.shape, name)
-    dtype = S.promote(left.dtype, right.dtype)
+    return fresh_tensor(shape, S.promote(left.dtype, right.dtype), common_region(lhs, rhs))
+
+
+def common_region(lhs: Expr, rhs: Expr) -> tuple[Expr, ...]:
+    """The valid region of two plain tensors that agree on shape and region, else nothing."""
+    left, right = lhs.type, rhs.type
     plain = type(left) is TensorType and type(right) is TensorType
     agree = plain and S.all_equal(left.shape, right.shape) and S.all_equal(valid_region(lhs), valid_region(rhs))
-    return fresh_tensor(shape, dtype, left.valid_shape if agree else ())
+    return left.valid_shape if agree else ()
 
 
 def dtype_names(dtypes: Sequence[DataType]) -> str:

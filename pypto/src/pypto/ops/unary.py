@@ -40,9 +40,14 @@ def _tile_unary(leaf: str, torch: Any, doc: str, **facts: Any) -> None:
     )(rule)  # fmt: skip
 
 
-def _tensor_unary(leaf: str, torch: Any, doc: str) -> None:
+def _float_result(dtype: DataType) -> DataType:
+    """Integers become FP32 where the result is fractional."""
+    return DataType.FP32 if dtype.is_int() else dtype
+
+
+def _tensor_unary(leaf: str, torch: Any, doc: str, *, fractional: bool = False) -> None:
     def rule(input: Tensor) -> Type:
-        return fresh_like(input)
+        return fresh_like(input, _float_result(input.type.dtype) if fractional else None)
 
     rule.__doc__ = doc
     op(f"tensor.{leaf}", family="tensor_unary", torch=torch, converts_to=f"tile.{leaf}")(rule)
@@ -57,8 +62,8 @@ _tile_unary("sqrt", _sqrt, "Square root.")
 _tile_unary("relu", T.call("relu"), "``max(x, 0)``.")
 _tensor_unary("neg", _neg, "``-x``.")
 _tensor_unary("abs", _abs, "``|x|``.")
-_tensor_unary("exp", _exp, "``e ** x``.")
-_tensor_unary("sqrt", _sqrt, "Square root.")
+_tensor_unary("exp", _exp, "``e ** x``; integers give FP32.", fractional=True)
+_tensor_unary("sqrt", _sqrt, "Square root; integers give FP32.", fractional=True)
 
 
 def _plain(function: Any) -> Any:
@@ -84,7 +89,7 @@ def tile_recip(tile: Tile, high_precision: Attr[bool] = False) -> Type:
 def tensor_recip(input: Tensor, high_precision: Attr[bool] = False) -> Type:
     """``1 / x``."""
     check_precision("tensor.recip", input.type.dtype, high_precision)
-    return fresh_like(input)
+    return fresh_like(input, _float_result(input.type.dtype))
 
 
 def _check_log(name: str, dtype: DataType) -> None:
@@ -129,7 +134,7 @@ def tile_rsqrt(tile: Tile, tmp: Tile = None) -> Type:
 def tensor_rsqrt(input: Tensor, high_precision: Attr[bool] = False) -> Type:
     """``1 / sqrt(x)``."""
     check_precision("tensor.rsqrt", input.type.dtype, high_precision)
-    return fresh_like(input)
+    return fresh_like(input, _float_result(input.type.dtype))
 
 
 def _trigonometric(leaf: str) -> None:

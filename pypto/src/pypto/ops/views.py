@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from pypto.ir.dtype import DataType
@@ -37,7 +38,7 @@ def view_of(source: Any, shape: tuple, valid: tuple, pad: PadValue, *, stride: t
 
 
 def _reject_mx(name: str, tensor: Any) -> None:
-    require(tensor_layout(tensor) not in MX_LAYOUTS, f"{name} does not support tensors in an MX scale layout")
+    require(tensor_layout(tensor) not in MX_LAYOUTS, f"{name} does not support MX-layout tensors")
 
 
 def _reject_fp4(name: str, value: Any) -> None:
@@ -49,6 +50,7 @@ def _reject_fp4(name: str, value: Any) -> None:
 
 def _slice_operands(value: Any, shape: Any, offset: Any, valid_shape: Any, drop_dims: Any) -> list:
     operands = [value, shape, offset]
+    drop_dims = drop_dims or None if isinstance(drop_dims, (list, tuple)) else drop_dims
     if valid_shape is not None or drop_dims is not None:
         operands.append(shape if valid_shape is None else valid_shape)
     if drop_dims is not None:
@@ -73,6 +75,8 @@ def _tensor_slice_front(
     clamp: bool = False,
 ) -> tuple:
     kwargs: dict[str, Any] = {} if pad_value is None else {"pad_value": pad_policy(pad_value, allow_null=True)}
+    if pad_value is not None and valid_shape is None and not clamp:
+        warnings.warn("tensor.slice: pad_value has no effect without valid_shape", UserWarning, stacklevel=4)
     if clamp:
         kwargs["clamp"] = True
     return _slice_operands(tensor, shape, offset, valid_shape, drop_dims), kwargs
@@ -161,7 +165,11 @@ def tensor_slice(
     source, window, start = input.type, elements(shape), elements(offset)
     _reject_mx(name, input)
     requested = window if valid_shape is None else elements(valid_shape)
-    R.check_same_rank(name, tensor=source.shape, shape=window, offset=start, valid_shape=requested)
+    R.check_same_rank(name, shape=window, valid_shape=requested)
+    R.check_same_rank(name, tensor=source.shape, offset=start)
+    if len(window) < len(source.shape):
+        return _reinterpreting_window(name, input, window, start, requested, drop_dims, pad_value)
+    R.check_same_rank(name, tensor=source.shape, shape=window)
     R.check_requested(name, requested, window)
     R.check_window(
         name, source.shape, start, requested, clamp=clamp, remedy="; pass clamp=True to cut the window at the edge"
@@ -176,6 +184,18 @@ def tensor_slice(
     stride = tuple(view.stride[i] for i in kept) if view is not None and view.stride else ()
     layout = view.layout if view is not None and len(kept) == len(window) else TensorLayout.ND
     return view_of(source, tuple(window[i] for i in kept), out_valid, pad, stride=stride, layout=layout)
+
+
+def _reinterpreting_window(
+    name: str, tensor: Any, window: tuple, start: tuple, requested: tuple, drop_dims: Any, pad_value: Any
+) -> Type:
+    """A window of lower rank re-reads the storage, so it has no rectangle in the source: it keeps what it was given."""
+    R.check_offsets(name, start)
+    R.check_requested(name, requested, window)
+    axes = _dropped_axes(name, drop_dims, window, requested)
+    kept = [i for i in range(len(window)) if i not in axes]
+    shape, valid = tuple(window[i] for i in kept), tuple(requested[i] for i in kept)
+    return view_of(tensor.type, shape, valid, pad_value or PadValue.null)
 
 
 # --- reshape -----------------------------------------------------------------------------------------------------
@@ -341,7 +361,10 @@ def tensor_transpose(input: Tensor, axis1: Scalar, axis2: Scalar, valid_shape: S
     else:
         valid = _swapped(valid_region(input), a, b)
     pad = view.pad if view is not None else PadValue.null
-    return view_of(source, shape, valid, pad, stride=_swapped(stride, a, b), layout=layout)
+    strides = _swapped(stride, a, b)
+    if layout is TensorLayout.ND and S.all_equal(strides, row_major_strides(shape)):
+        strides = ()
+    return view_of(source, shape, valid, pad, stride=strides, layout=layout)
 
 
 def _transpose_view_front(tile: Any) -> tuple:
