@@ -16,6 +16,9 @@ TENSOR_VIEWS = frozenset(
 )
 VIEWS = TILE_VIEWS | TENSOR_VIEWS
 
+#: Operators that write into operand 0 and return it, although the result has a type of its own.
+_UPDATES_FIRST = frozenset(("tile.assemble", "tile.write", "tensor.write"))
+
 POPS = frozenset(("tile.tpop_from_aic", "tile.tpop_from_aiv"))
 PUSHES = frozenset(("tile.tpush_to_aic", "tile.tpush_to_aiv"))
 FREES = frozenset(("system.tfree_to_aic", "system.tfree_to_aiv"))
@@ -60,6 +63,8 @@ def in_place_arg(call: Call) -> int | None:
     """Index of the operand whose storage the result *is* (store target, accumulator, assemble target), else None."""
     if isinstance(call.op, GlobalVar):
         return None
+    if call.op.name in _UPDATES_FIRST:
+        return 0
     definition = find_op(call.op.name)
     return definition.result_is_arg if definition is not None else None
 

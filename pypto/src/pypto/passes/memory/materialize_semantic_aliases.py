@@ -133,7 +133,7 @@ class _Aliases:
         for var in self.storage.family[root]:
             memref = self.current(var)
             if memref is not None:
-                self.memrefs[var] = rebase(memref, old, target)
+                self.memrefs[var] = rebase(memref, old, target, window=var in self.storage.windows)
         if old is not None:
             self._roots_on[old.base_].discard(root)
         self._roots_on.setdefault(target.base_, set()).add(root)

@@ -62,6 +62,7 @@ def memory_reuse(function: Function) -> Function:
     groups = Groups(function)
     check_same_slot(groups)
     moved: dict[Var, MemRef] = {}
+    windows = groups.storage.windows
     handler = backend_handler()
     floor = None
     for space in groups.spaces():
@@ -79,7 +80,7 @@ def memory_reuse(function: Function) -> Function:
             for group in buffer[1:]:
                 old = host_memref(group)
                 for var in group.members:
-                    moved[var] = rebase(memref_of(var), old, host)
+                    moved[var] = rebase(memref_of(var), old, host, window=var in windows)
     function = place(function, moved)
     if groups.storage.loops or groups.storage.branches:
         scratch = ScratchAllocator(function)

@@ -54,17 +54,15 @@ def allocations(function: Function) -> dict[Var, Allocation]:
     return {s.var: Allocation(s) for s in body_stmts(function) if is_alloc(s)}
 
 
-def rebase(memref: MemRef, old: MemRef, new: MemRef) -> MemRef:
+def rebase(memref: MemRef, old: MemRef, new: MemRef, *, window: bool) -> MemRef:
     """A region of a buffer after the buffer's root moved from ``old`` to ``new``.
 
-    The root itself becomes ``new`` whole; a view keeps its size and its offset relative to the root.
+    A tile that is the whole buffer becomes ``new`` whole; a window keeps its size and its offset relative to the root.
     """
-    if memref is old:
+    if not window:
         return new
     x, y = const_value(memref.byte_offset_), const_value(old.byte_offset_)
     if x is not None and y is not None:
-        if x == y and memref.size_ == old.size_:
-            return new
         relative: Expr = int64(x - y)
     else:
         relative = memref.byte_offset_

@@ -58,6 +58,8 @@ class TileStorage:
         self.branches: list[IfStmt] = []
         self.assignments: list[AssignStmt] = []
         self.definers: dict[Var, AssignStmt] = {}
+        #: Variables that name a window of their root rather than all of it.
+        self.windows: set[Var] = set()
         self._tuples: dict[Var, Definition] = {}
         self._point = 0
         for param in function.params:
@@ -129,7 +131,10 @@ class TileStorage:
                     definition = self._tuples[value.tuple]
                 elif not isinstance(stmt.var.type, TileType):
                     self._tuples[stmt.var] = definition
-                self._define(stmt.var, definition, storage_source(value))
+                source = storage_source(value)
+                self._define(stmt.var, definition, source)
+                if source in self.windows or (isinstance(value, Call) and value.op.name in VIEWS):
+                    self.windows.add(stmt.var)
                 self.assignments.append(stmt)
                 self.definers[stmt.var] = stmt
             elif kind is ForStmt or kind is WhileStmt:

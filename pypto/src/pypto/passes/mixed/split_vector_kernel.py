@@ -161,7 +161,7 @@ def split_vector_kernel(function: Function) -> Function:
     handler = backend_handler()
     dual = handler is not None and handler.requires_no_split_dual_aiv_dispatch()
     if attrs.get("split_aiv"):
-        return _split_attributes(function, dual)
+        return _split_attributes(function)
     split = function.split
     unsplit = split is None or split is SplitMode.NONE
     if not unsplit:
@@ -175,14 +175,14 @@ def split_vector_kernel(function: Function) -> Function:
     return _guarded(function)
 
 
-def _split_attributes(function: Function, dual: bool) -> Function:
+def _split_attributes(function: Function) -> Function:
     attrs = dict(function.attrs)
     mode = attrs.pop("split", None)
     if mode is None and not attrs.get("split_aiv_region_validated"):
         raise InternalError(f"kernel '{function.name}' is split over the vector lanes but has no split mode")
     if mode is not None:
         attrs["split"] = mode
-    if function.func_type is FunctionType.AIV and dual:
+    if function.func_type is FunctionType.AIV:
         attrs.pop("dual_aiv_dispatch", None)
         attrs["dual_aiv_dispatch"] = True
     if list(attrs.items()) == list(function.attrs.items()):
