@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pypto.ir.dtype import DataType
 from pypto.ir.enums import MemorySpace
-from pypto.ir.expr import ConstInt, Expr, Var
+from pypto.ir.expr import ConstInt, Expr, Var, const_index
 from pypto.ir.memref import MemRef
 from pypto.ir.types import PtrType
 
@@ -49,7 +49,7 @@ class MemRefResolver:
             raise self.types.fail(f"'{ast.unparse(node)}' is not a pl.MemRef", node)
         args, keywords = node.args, {k.arg or "": k.value for k in node.keywords}
         unknown = set(keywords) - {"slots"}
-        if unknown or (keywords and len(args) > 1):
+        if unknown or (keywords and len(args) not in (0, 1, 3)):
             raise self.types.fail(f"pl.MemRef got unexpected keyword arguments {sorted(unknown or keywords)}", node)
         match len(args):
             case 0 | 1:
@@ -57,19 +57,19 @@ class MemRefResolver:
             case 3 if isinstance(args[0], ast.Constant) and isinstance(args[0].value, int):
                 return self._legacy(node, None, args)
             case 3:
-                return self._region(args)
+                return self._region(args, self._int(keywords["slots"], "slots") if keywords else 1)
             case 4:
                 space = self.types.enum_member(args[0], MemorySpace, "memory space")
                 return self._legacy(node, space, args[1:])
         raise self.types.fail("pl.MemRef takes a name, or a base, a byte offset and a size", node)
 
-    def _region(self, args: list[ast.expr]) -> MemRef:
+    def _region(self, args: list[ast.expr], slots: int = 1) -> MemRef:
         base = self._pointer(args[0])
         offset = self._offset(args[1])
         size = self._int(args[2], "size")
-        key = (id(base), offset.value if isinstance(offset, ConstInt) else id(offset), size)
+        key = (id(base), offset.value if isinstance(offset, ConstInt) else id(offset), size, slots)
         if key not in self.regions:
-            self.regions[key] = MemRef(base, offset, size)
+            self.regions[key] = MemRef(base, offset, size, slots=slots)
         return self.regions[key]
 
     def _pointer(self, node: ast.expr) -> Var:
@@ -134,23 +134,21 @@ class MemRefResolver:
         return known
 
     def _slot(self, memref: MemRef, node: ast.expr) -> MemRef:
-        if not memref.is_pinned_ or memref.slot_count_ == 1:
+        if memref.slot_count_ == 1:
             raise self.types.fail("Only a pl.MemRef declared with slots=N (N > 1) can be subscripted", node)
         index = self.types.parse_dim(node)
         index = index.value if isinstance(index, ConstInt) else index
         key = ("slot", id(memref), index if isinstance(index, int) else id(index))
         if key not in self.regions:
-            if isinstance(index, int):
-                if not 0 <= index < memref.slot_count_:
-                    raise self.types.fail(
-                        f"Slot {index} is out of range for a pl.MemRef with {memref.slot_count_} slots", node
-                    )
-                self.regions[key] = memref[index]
-            else:
-                self.regions[key] = MemRef(
-                    memref.base_, memref.byte_offset_, memref.size_, is_pinned=True, slots=memref.slot_count_,
-                    slot=index,
-                )  # fmt: skip
+            if isinstance(index, int) and not 0 <= index < memref.slot_count_:
+                raise self.types.fail(
+                    f"Slot {index} is out of range for a pl.MemRef with {memref.slot_count_} slots", node
+                )
+            slot = const_index(index) if isinstance(index, int) else index
+            self.regions[key] = MemRef(
+                memref.base_, memref.byte_offset_, memref.size_, is_pinned=memref.is_pinned_,
+                slots=memref.slot_count_, slot=slot,
+            )  # fmt: skip
         return self.regions[key]
 
     def _offset(self, node: ast.expr) -> Expr:

@@ -18,7 +18,13 @@ from pypto.language.parser.diagnostics import (
     SSAViolationError,
 )
 from pypto.language.parser.inline_templates import InlineFunction
-from pypto.language.parser.type_consistency import merge_annotation, same_kind_of_value, type_text, without_memref
+from pypto.language.parser.type_consistency import (
+    is_flattened,
+    merge_annotation,
+    same_kind_of_value,
+    type_text,
+    without_memref,
+)
 
 _NO_JUMP = {"parallel": "parallel loops", "unroll": "unrolled loops", "split_aiv": "pl.split_aiv regions"}
 _LOOPS = ("range", "parallel", "unroll", "pipeline", "while", "split_aiv")
@@ -128,6 +134,8 @@ class StatementsMixin(ParserBase):
         """
         kind = value.type
         if annotation is not None:
+            if is_flattened(annotation, kind):
+                kind = annotation
             self.types.validate_annotation_consistency(annotation, kind, name, node)
             kind = merge_annotation(annotation, kind)
             value = self._retyped(value, kind)
@@ -147,7 +155,8 @@ class StatementsMixin(ParserBase):
         if isinstance(old, UnknownType) or type(old) is not type(new):
             changed = isinstance(old, UnknownType)
         elif isinstance(new, TileType):
-            changed = old.memory_space is not new.memory_space or old.tile_view != new.tile_view
+            same_rank = len(old.shape) == len(new.shape)
+            changed = not same_rank or old.memory_space is not new.memory_space or old.tile_view != new.tile_view
         else:
             changed = old.tensor_view != new.tensor_view
         if not changed:

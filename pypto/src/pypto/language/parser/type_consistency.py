@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from pypto.ir.expr import ConstInt, Var
@@ -100,6 +101,18 @@ def _merged_shape(annotated: Any, inferred: Any) -> tuple:
     return tuple(
         i if isinstance(i, ConstInt) and isinstance(a, Var) else a for a, i in zip(annotated.shape, inferred.shape)
     )
+
+
+def is_flattened(annotated: Type, inferred: Type) -> bool:
+    """Is a tile annotation the two-dimensional form of an inferred tile of higher rank? Printed IR has such loads."""
+    if not (isinstance(annotated, TileType) and isinstance(inferred, TileType)):
+        return False
+    if len(annotated.shape) != 2 or len(inferred.shape) <= 2:
+        return False
+    if not all(isinstance(d, ConstInt) for d in (*annotated.shape, *inferred.shape)):
+        return False
+    rows = math.prod(d.value for d in inferred.shape[:-1])
+    return (rows, inferred.shape[-1].value) == tuple(d.value for d in annotated.shape)
 
 
 def without_memref(kind: Type) -> Type:
