@@ -13,7 +13,7 @@ from .lexer import Source
 from .type_parser import TypeParser, TypeSyntaxError
 
 _ATTRIBUTE = re.compile(r"#pto(?:\.([\w.]+)\s*<\s*([\w\-]*)\s*>|\s*<\s*([\w.]+)\s*<?\s*([\w\-]+)\s*>?\s*>)$", re.S)
-_ARCH = re.compile(r"pto\.target_arch\s*=\s*\"([^\"]*)\"")
+_ARCH = re.compile(r"pto\.target_arch\"?\s*=\s*\"([^\"]*)\"")
 _ARCH_NAMES = {"a2": "a3", "a3": "a3", "a2a3": "a3", "a5": "a5"}
 
 _TILE_STARTS = [[word] for word in ("vec", "mat", "left", "right", "acc", "bias", "scaling")]
@@ -110,7 +110,7 @@ class Parser:
             attrs.update(inner)
             self.expect("{")
             while not self.accept("}"):
-                self.top_level({})
+                self.top_level(attrs)
             self.location()
         elif token == "func.func":
             self.function()

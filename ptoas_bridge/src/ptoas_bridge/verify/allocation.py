@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from ..dialect import types as T
 from ..dialect.ir import Module, Operation, Value, constant_of
+from ..passes.capacity import CAPACITY
 from .checker import Checker, rule
 from .helpers import valid_text
 
 ADDRESS_ALIGNMENT = 32
-CAPACITY = {
-    "a3": {"vec": 196608, "mat": 524288, "left": 65536, "right": 65536, "acc": 131072, "bias": 65536,
-           "scaling": 196608},
-    "a5": {"vec": 253952, "mat": 524288, "left": 65536, "right": 65536, "acc": 262144, "bias": 65536,
-           "scaling": 253952},
-}  # fmt: skip
 
 
 def check_tile_type(c: Checker, op: Operation, t: T.TileType) -> None:
