@@ -29,6 +29,12 @@ class RunRequest(ctypes.Structure):
         ("dep_pool", ctypes.c_uint32 * RING_COUNT),
         ("host_build_graph", ctypes.c_int32),
         ("serial", ctypes.c_int32),
+        ("swimlane_level", ctypes.c_int32),
+        ("dump_level", ctypes.c_int32),
+        ("pmu_event", ctypes.c_int32),
+        ("dep_gen", ctypes.c_int32),
+        ("scope_stats", ctypes.c_int32),
+        ("output_prefix", ctypes.c_char_p),
     ]
 
 

@@ -9,7 +9,6 @@ import threading
 from simpler_runtime import _native
 from simpler_runtime.call_config import CallConfig
 from simpler_runtime.callables import CORE_TYPES, DEFAULT_CONFIG, ChipCallable
-from simpler_runtime.errors import UnsupportedFeatureError
 from simpler_runtime.platforms import SIMULATED_CLUSTERS, check_runtime, require_simulated
 from simpler_runtime.task_args import _ArgList, chip_records
 
@@ -24,6 +23,12 @@ def worker_thread_count() -> int:
             raise ValueError(f"SIMPLER_WORKER_THREADS must be an integer in 1..1024, got {configured!r}")
         return int(configured)
     return _native.library().simpler_default_worker_count()
+
+
+def pmu_event(config: CallConfig) -> int:
+    """The event type of a run; ``SIMPLER_PMU_EVENT_TYPE`` replaces it while collection is on."""
+    override = os.environ.get("SIMPLER_PMU_EVENT_TYPE", "")
+    return int(override) if config.enable_pmu > 0 and override.isdigit() else max(config.enable_pmu, 0)
 
 
 class Device:
@@ -76,8 +81,6 @@ class Device:
 
     def run(self, callable_: ChipCallable, args: _ArgList, config: CallConfig) -> None:
         """Runs to the end. RuntimeError with the runtime's report when the run failed."""
-        if config.diagnostics:
-            raise UnsupportedFeatureError("run-time diagnostics (swimlane, dep_gen, args dump, PMU, scope stats)")
         handle = self.load(callable_)
         tensors, scalars = chip_records(args)
         # ChipTensor records are 64-byte aligned on the native side.
@@ -96,6 +99,12 @@ class Device:
         request.dep_pool[:] = pools
         request.host_build_graph = int(self.runtime == "host_build_graph")
         request.serial = int(os.environ.get("SIMPLER_TMR_SERIAL_ORCH_SCHED_ENABLE", "") == "1")
+        request.swimlane_level = config.enable_chip_swimlane
+        request.dump_level = config.enable_dump_args
+        request.pmu_event = pmu_event(config)
+        request.dep_gen = config.enable_dep_gen
+        request.scope_stats = config.enable_scope_stats
+        request.output_prefix = os.fsencode(os.path.abspath(config.output_prefix)) if config.diagnostics else None
         message = ctypes.create_string_buffer(_MESSAGE_BYTES)
         with self._lock:
             code = self._library.simpler_run(self._handle, handle, ctypes.byref(request), message, len(message))

@@ -22,7 +22,7 @@ void log_line(int32_t level, const char *function, const char *file, int line, c
 }
 
 struct Device {
-    Device(Architecture arch, int workers, int clusters) : engine(arch, workers), orchestrator(engine, clusters) {}
+    Device(Architecture arch, int workers, int clusters) : engine(arch, workers), orchestrator(engine, arch, clusters) {}
     Engine engine;
     Orchestrator orchestrator;
 };
@@ -44,6 +44,7 @@ struct SimplerRunRequest {
     uint32_t dep_pool[PTO2_MAX_RING_DEPTH];
     int32_t host_build_graph;
     int32_t serial;
+    DiagnosticsOptions diagnostics;
 };
 
 SIMPLER_EXPORT int32_t simpler_default_worker_count() {
@@ -101,6 +102,7 @@ SIMPLER_EXPORT int32_t simpler_run(Device *device, const Callable *callable, con
         }
         options.host_build_graph = request->host_build_graph != 0;
         options.serial = request->serial != 0;
+        options.diagnostics = request->diagnostics;
         device->orchestrator.run(*callable, args, options);
     }
     const int32_t code = errors.code();

@@ -5,8 +5,6 @@
 
 #include <cstdlib>
 
-#include "trace.h"
-
 namespace simpler {
 
 namespace {
@@ -133,22 +131,28 @@ bool Engine::help() {
 
 void Engine::run(const Claim &claim, Lane &lane) {
     Task &task = *claim.task;
+    Timeline *const timeline = diagnostics ? diagnostics->timeline.get() : nullptr;
+    const uint64_t taken = timeline ? timeline_clock() : 0;
     lane.begin(&task);
     if (!errors.set()) {
         if (task.sync_start) {
             run_gang(task);
         } else {
             for (int32_t b = claim.first; b < claim.first + claim.count; ++b) {
-                const uint64_t start = trace ? trace_clock() : 0;
+                const uint64_t start = timeline ? timeline_clock() : 0;
+                if (timeline && b == claim.first) timeline->phase(lane.index, false, taken, start);
                 if (!lane.cluster.run_block(task, b, errors)) break;
-                if (trace) trace->block(task, b, lane.index, start, trace_clock());
+                if (timeline) timeline->block(task, b, lane.index, start, timeline_clock());
             }
         }
     }
     lane.end();
     const bool last = task.block_num == 1 ||
                       task.blocks_left.fetch_sub(claim.count, std::memory_order_acq_rel) == claim.count;
-    if (last) complete(&task, lane);
+    if (!last) return;
+    const uint64_t ended = timeline ? timeline_clock() : 0;
+    complete(&task, lane);
+    if (timeline) timeline->phase(lane.index, true, ended, timeline_clock());
 }
 
 // Blocks that must start together may wait for each other in memory, so each gets a thread of its own.
@@ -165,11 +169,10 @@ void Engine::run_gang(Task &task) {
         Engine &engine = *member.engine;
         Lane *lane = engine.borrow_lane();
         lane->begin(member.task);
-        const uint64_t start = engine.trace ? trace_clock() : 0;
+        Timeline *const timeline = engine.diagnostics ? engine.diagnostics->timeline.get() : nullptr;
+        const uint64_t start = timeline ? timeline_clock() : 0;
         const bool healthy = lane->cluster.run_block(*member.task, member.block, engine.errors);
-        if (healthy && engine.trace) {
-            engine.trace->block(*member.task, member.block, lane->index, start, trace_clock());
-        }
+        if (healthy && timeline) timeline->block(*member.task, member.block, lane->index, start, timeline_clock());
         lane->end();
         engine.return_lane(lane);
         return nullptr;
@@ -226,6 +229,7 @@ void Engine::complete(Task *task, Lane &lane) {
         Task *done = pending;
         pending = done->next_ready;
         ++finished;
+        if (diagnostics && diagnostics->args) diagnostics->args->after_completion(*done);
         Edge *edge = done->successors.exchange(closed_list(), std::memory_order_acq_rel);
         // The list was built by pushing in front: turn it so that consumers start in submission order.
         Edge *ordered = nullptr;
@@ -242,7 +246,10 @@ void Engine::complete(Task *task, Lane &lane) {
             if (!runs_kernel(*consumer)) {
                 consumer->next_ready = pending;
                 pending = consumer;
-            } else if (!lane.next && consumer->block_num == 1) {
+                continue;
+            }
+            if (diagnostics && diagnostics->args) diagnostics->args->before_dispatch(*consumer);
+            if (!lane.next && consumer->block_num == 1) {
                 lane.next = consumer;
             } else {
                 enqueue(consumer);
@@ -282,6 +289,7 @@ void Engine::submit_ready(Task *task) {
         held_tail_ = task;
         return;
     }
+    if (diagnostics && diagnostics->args) diagnostics->args->before_dispatch(*task);
     enqueue(task);
 }
 

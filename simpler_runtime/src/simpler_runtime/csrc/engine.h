@@ -5,11 +5,10 @@
 #include <new>
 
 #include "cluster.h"
+#include "diagnostics.h"
 #include "ready_queue.h"
 
 namespace simpler {
-
-class Trace;
 
 // What a thread needs to run tasks.
 struct Lane {
@@ -68,7 +67,7 @@ public:
     Lane &lane(int index) { return index < worker_count_ ? *workers_[index].lane : orchestrator_lane; }
 
     ErrorState errors;
-    Trace *trace = nullptr;  // set while a diagnostics run is on
+    Diagnostics *diagnostics = nullptr;  // set while a diagnostics run is on
     Lane orchestrator_lane;
     int64_t stall_limit_ns;
 

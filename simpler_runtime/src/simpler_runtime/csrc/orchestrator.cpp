@@ -4,8 +4,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include "dependency_recorder.h"
-
 namespace simpler {
 
 namespace {
@@ -18,7 +16,8 @@ TensorArgType tag_of(const TaskArgsView &args, int i) { return static_cast<Tenso
 
 }  // namespace
 
-Orchestrator::Orchestrator(Engine &engine, int clusters) : engine_(engine), clusters_(clusters) {
+Orchestrator::Orchestrator(Engine &engine, Architecture arch, int clusters)
+    : engine_(engine), arch_(arch), clusters_(clusters) {
     ops = &table();
     scopes_.reserve(PTO2_MAX_SCOPE_DEPTH + 1);
     scope_tasks_.reserve(4096);
@@ -28,6 +27,7 @@ Orchestrator::Orchestrator(Engine &engine, int clusters) : engine_(engine), clus
 void Orchestrator::submit(const MixedKernels &kernels, const TaskArgsView &args, bool dummy, SubmitResult &result) {
     empty_result(result);
     if (fatal()) return;
+    const uint64_t started = diagnostics_ ? timeline_clock() : 0;
     if (args.error) {
         engine_.errors.report(PTO2_ERROR_INVALID_ARGS, "submit: %s", args.error);
         return;
@@ -57,7 +57,6 @@ void Orchestrator::submit(const MixedKernels &kernels, const TaskArgsView &args,
 
     const bool manual = scopes_.back().manual;
     ++submits_;
-    if (recorder) recorder->begin_task(PTO2TaskId::make(static_cast<uint8_t>(ring_number), ring.next_local()));
     if (!collect_producers(args, manual)) return;
     const uint32_t edges = static_cast<uint32_t>(producers_.size());
     if (edges && !reserve_dep_entries(ring, ring_number, edges)) {
@@ -73,9 +72,11 @@ void Orchestrator::submit(const MixedKernels &kernels, const TaskArgsView &args,
     task->timing_slot = static_cast<int8_t>(args.timing_slot);
     task->dump_tensors = args.dump_tensors;
     task->dump_scalars = args.dump_scalars;
+    task->dump_ambiguous = args.dump_ambiguous;
     task->manual = manual;
     for (int s = 0; s < 3; ++s) task->kernels[s] = slots[s];
     std::memcpy(task->scalars, args.scalars, sizeof(uint64_t) * static_cast<size_t>(args.scalar_count));
+    std::memcpy(task->scalar_types, args.scalar_types, static_cast<size_t>(args.scalar_count));
     std::memcpy(task->tags, args.tags, static_cast<size_t>(args.tensor_count));
     if (args.predicate && !dummy) {
         const CorePredicateOperand &operand = args.predicate->operand;
@@ -107,7 +108,11 @@ void Orchestrator::submit(const MixedKernels &kernels, const TaskArgsView &args,
         }
     }
     task->heap_end = ring.heap.head();
-    if (recorder) recorder->end_task(*task);
+    task->heap_allocated = ring.heap.allocated();
+    if (diagnostics_) {
+        if (diagnostics_->graph) diagnostics_->graph->task(*task, args, manual);
+        if (diagnostics_->timeline) diagnostics_->timeline->submit(task->id, started, timeline_clock());
+    }
     result = SubmitResult{task->id, task->tensors, task->output_index, outputs};
     publish(*task, ring);
     link(*task);
@@ -211,19 +216,17 @@ void Orchestrator::alloc(const TensorCreateInfo *const *infos, uint32_t count, c
         task->tags[i] = static_cast<uint8_t>(TensorArgType::OUTPUT);
     }
     task->heap_end = ring.heap.head();
-    if (recorder) {
-        recorder->begin_task(task->id);
-        recorder->end_task(*task);
-    }
+    task->heap_allocated = ring.heap.allocated();
+    if (diagnostics_ && diagnostics_->graph) diagnostics_->graph->alloc(*task);
     result = SubmitResult{task->id, task->tensors, task->output_index, count};
     publish(*task, ring);
     link(*task);
 }
 
 Task *Orchestrator::create_task(uint32_t tensors, uint32_t scalars, uint32_t outputs, uint32_t edges, int ring_number) {
-    // Task, tensors, scalars, edges, tags, output positions: one block, in order of alignment.
+    // Task, tensors, scalars, edges, then the byte arrays: one block, in order of alignment.
     uint32_t bytes = static_cast<uint32_t>(sizeof(Task)) + tensors * static_cast<uint32_t>(sizeof(ChipTensor)) +
-                     scalars * 8u + edges * static_cast<uint32_t>(sizeof(Edge)) + tensors + outputs;
+                     scalars * 8u + edges * static_cast<uint32_t>(sizeof(Edge)) + tensors + outputs + scalars;
     unsigned char *cursor = static_cast<unsigned char *>(storage_.allocate(bytes));
     Task *task = reinterpret_cast<Task *>(cursor);
     cursor += sizeof(Task);
@@ -236,6 +239,7 @@ Task *Orchestrator::create_task(uint32_t tensors, uint32_t scalars, uint32_t out
     cursor += edges * sizeof(Edge);
     task->tags = cursor;
     task->output_index = cursor + tensors;
+    task->scalar_types = cursor + tensors + outputs;
 
     task->pending.store(1, std::memory_order_relaxed);
     task->references.store(2, std::memory_order_relaxed);
@@ -299,8 +303,7 @@ bool Orchestrator::collect_producers(const TaskArgsView &args, bool manual) {
             return false;
         }
         const uint8_t flags = uint8_t(args.dep_kinds ? args.dep_kinds[i] : DEP_WAIT | DEP_RETAIN);
-        if (recorder) recorder->explicit_edge(args.deps[i], flags);
-        if (producer) add_producer(producer, flags, EdgeSource::kExplicit, -1, nullptr, Overlap::kOther);
+        if (producer) add_producer(producer, flags);
     }
     if (manual) return true;
     for (int i = 0; i < args.tensor_count; ++i) {
@@ -310,23 +313,20 @@ bool Orchestrator::collect_producers(const TaskArgsView &args, bool manual) {
         if (tensor.owner_task_id.is_valid()) {
             bool issued = false;
             Task *creator = find_task(tensor.owner_task_id, issued);
-            if (recorder) recorder->creator_edge(tensor.owner_task_id, i, tensor);
-            if (creator) add_producer(creator, DEP_WAIT | DEP_RETAIN, EdgeSource::kCreator, i, nullptr, Overlap::kOther);
+            if (creator) add_producer(creator, DEP_WAIT | DEP_RETAIN);
         }
         if (tensor.manual_dep || (tag != TensorArgType::INPUT && tag != TensorArgType::INOUT)) continue;
         const bool supersedes = tag == TensorArgType::INOUT;
         map_.lookup(tensor, [&](WriterEntry &entry, Overlap kind) {
-            // A recycled-in-all-but-name writer orders nothing any more.
-            if (recorder) recorder->writer_edge(*entry.task, i, tensor, entry.region, kind);
-            else if (entry.task->consumed()) return true;
-            add_producer(entry.task, DEP_WAIT, EdgeSource::kTensorMap, i, &entry, kind);
+            if (entry.task->consumed()) return true;  // only waits to be recycled: it orders nothing any more
+            add_producer(entry.task, DEP_WAIT);
             return supersedes && kind == Overlap::kCovered;
         });
     }
     return true;
 }
 
-void Orchestrator::add_producer(Task *producer, uint8_t flags, EdgeSource, int, const WriterEntry *, Overlap) {
+void Orchestrator::add_producer(Task *producer, uint8_t flags) {
     if (producer->link_stamp == submits_) {
         producers_[producer->link_index].flags |= flags;
         return;

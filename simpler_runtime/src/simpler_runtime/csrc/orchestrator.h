@@ -22,18 +22,15 @@ struct RunOptions {
     RingSizes rings;
     bool host_build_graph;
     bool serial;  // workers start when the graph is complete
+    DiagnosticsOptions diagnostics;
 };
-
-class DependencyRecorder;
 
 class Orchestrator : public OrchestrationRuntime {
 public:
-    Orchestrator(Engine &engine, int clusters);
+    Orchestrator(Engine &engine, Architecture arch, int clusters);
 
     // Runs one callable to its end. The result is in engine.errors.
     void run(const Callable &callable, const ChipTaskArgs &args, const RunOptions &options);
-
-    DependencyRecorder *recorder = nullptr;  // set while a diagnostics run is on
 
     static const OrchestrationOps &table();
 
@@ -46,7 +43,6 @@ private:
         Task *task;
         uint8_t flags;
     };
-    enum class EdgeSource : uint8_t { kExplicit, kCreator, kTensorMap };
 
     bool fatal() const { return engine_.errors.set(); }
     static void empty_result(SubmitResult &result) { result = SubmitResult{PTO2TaskId::invalid(), nullptr, nullptr, 0}; }
@@ -70,15 +66,18 @@ private:
                           uint64_t capacity, uint64_t wanted, const char *knob);
 
     bool collect_producers(const TaskArgsView &args, bool manual);
-    void add_producer(Task *producer, uint8_t flags, EdgeSource source, int arg, const WriterEntry *entry,
-                      Overlap overlap);
+    void add_producer(Task *producer, uint8_t flags);
     void drop_producers();
+    void build_graph(const Callable &callable, const ChipTaskArgs &args);
+    void close_scope(const char *file, int line);
+    void record_scope(bool begin, const char *file, int line);
     Task *find_task(PTO2TaskId id, bool &issued);
     Task *create_task(uint32_t tensors, uint32_t scalars, uint32_t outputs, uint32_t edges, int ring_index);
     void publish(Task &task, Ring &ring);
     void link(Task &task);
     static void fill(const TensorCreateInfo &info, unsigned char *memory, uint64_t bytes);
-    void* element_address(const ChipTensor &tensor, uint32_t ndims, const uint32_t *indices, uint32_t size, const char *call);
+    void *element_address(const ChipTensor &tensor, uint32_t ndims, const uint32_t *indices, uint32_t size,
+                          const char *call);
     bool wait_for_users(const ChipTensor &tensor, bool writing, const char *call);
 
     int depth() const { return static_cast<int>(scopes_.size()) - 1; }
@@ -88,7 +87,9 @@ private:
     }
 
     Engine &engine_;
+    Architecture arch_;
     int clusters_;
+    std::unique_ptr<Diagnostics> diagnostics_;
     const Callable *callable_ = nullptr;
     Ring rings_[PTO2_MAX_RING_DEPTH];
     TensorMap map_;

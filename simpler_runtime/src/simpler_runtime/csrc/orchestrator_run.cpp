@@ -1,8 +1,8 @@
 // One run from start to end: scopes, back-pressure, element access, and the table the orchestration calls through.
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 
-#include "dependency_recorder.h"
 #include "orchestrator.h"
 
 namespace simpler {
@@ -34,11 +34,44 @@ void Orchestrator::run(const Callable &callable, const ChipTaskArgs &args, const
     map_.reset_high_water();
     if (host_build_graph_ || options.serial) engine_.hold();
 
+    if (options.diagnostics.any()) {
+        diagnostics_ = std::make_unique<Diagnostics>(options.diagnostics, arch_ == Architecture::kA5);
+        engine_.diagnostics = diagnostics_.get();
+    }
     scopes_.clear();
     scope_tasks_.clear();
     scopes_.push_back(Scope{0, false});
-    if (recorder) recorder->scope(true, nullptr, 0, 0, 0, rings_[0], map_.used());
+    record_scope(true, nullptr, 0);
+    build_graph(callable, args);
+    if (!fatal() && scopes_.size() != 1) {
+        errors.report(PTO2_ERROR_INVALID_ARGS, "the orchestration left %zu scopes open", scopes_.size() - 1);
+    }
+    while (!scopes_.empty()) close_scope(nullptr, 0);
 
+    if (host_build_graph_ || options.serial) engine_.release_held();
+    const uint64_t target = completed_before + submitted_tasks_;
+    engine_.wait_until([&] { return engine_.completed() == target; }, -1, Doorbell::kIdle);
+    engine_.end_run();
+    for (int r = 0; r < ring_count; ++r) {
+        // A worker counts a task before its very last touch; it is never more than a moment away.
+        while (rings_[r].live()) {
+            reclaim(rings_[r]);
+            if (rings_[r].live()) cpu_pause();
+        }
+    }
+    if (diagnostics_) {
+        engine_.diagnostics = nullptr;
+        if (!diagnostics_->write(fatal(), rings_, ring_count, TensorMap::kCapacity, clusters_)) {
+            errors.report(PTO2_ERROR_INVALID_ARGS, "cannot write the diagnostics files below %s: %s",
+                          options.diagnostics.output_prefix, std::strerror(errno));
+        }
+        diagnostics_.reset();
+    }
+}
+
+// Calls the orchestration library. Whatever leaves it abnormally becomes the error of the run.
+void Orchestrator::build_graph(const Callable &callable, const ChipTaskArgs &args) {
+    ErrorState &errors = engine_.errors;
     CrashGuard guard;
     const bool survived = run_guarded(guard, [&] {
         try {
@@ -65,31 +98,6 @@ void Orchestrator::run(const Callable &callable, const ChipTaskArgs &args, const
                       signal_description(guard.signal_number), guard.address);
     }
     callable.bind(nullptr);
-    if (!fatal() && scopes_.size() != 1) {
-        errors.report(PTO2_ERROR_INVALID_ARGS, "the orchestration left %zu scopes open", scopes_.size() - 1);
-    }
-    while (!scopes_.empty()) {
-        for (uint32_t i = scopes_.back().first_task; i < scope_tasks_.size(); ++i) {
-            scope_tasks_[i]->scope_closed = true;
-            scope_tasks_[i]->release();
-        }
-        scope_tasks_.resize(scopes_.back().first_task);
-        const int level = depth();
-        if (recorder) recorder->scope(false, nullptr, 0, level, ring_index(), rings_[ring_index()], map_.used());
-        scopes_.pop_back();
-    }
-
-    if (host_build_graph_ || options.serial) engine_.release_held();
-    const uint64_t target = completed_before + submitted_tasks_;
-    engine_.wait_until([&] { return engine_.completed() == target; }, -1, Doorbell::kIdle);
-    engine_.end_run();
-    for (int r = 0; r < ring_count; ++r) {
-        // A worker counts a task before its very last touch; it is never more than a moment away.
-        while (rings_[r].live()) {
-            reclaim(rings_[r]);
-            if (rings_[r].live()) cpu_pause();
-        }
-    }
 }
 
 // ---- scopes --------------------------------------------------------------------------------------------------------
@@ -108,7 +116,7 @@ void Orchestrator::scope_begin(PTO2ScopeMode mode, const char *file, int line) {
         return;
     }
     scopes_.push_back(Scope{static_cast<uint32_t>(scope_tasks_.size()), manual});
-    if (recorder) recorder->scope(true, file, line, depth(), ring_index(), rings_[ring_index()], map_.used());
+    record_scope(true, file, line);
 }
 
 void Orchestrator::scope_end(const char *file, int line) {
@@ -117,13 +125,24 @@ void Orchestrator::scope_end(const char *file, int line) {
         engine_.errors.report(PTO2_ERROR_INVALID_ARGS, "rt_scope_end without a matching rt_scope_begin");
         return;
     }
+    close_scope(file, line);
+}
+
+// The tasks of the scope lose its reference; nothing is waited for.
+void Orchestrator::close_scope(const char *file, int line) {
     for (uint32_t i = scopes_.back().first_task; i < scope_tasks_.size(); ++i) {
         scope_tasks_[i]->scope_closed = true;
         scope_tasks_[i]->release();
     }
     scope_tasks_.resize(scopes_.back().first_task);
-    if (recorder) recorder->scope(false, file, line, depth(), ring_index(), rings_[ring_index()], map_.used());
+    record_scope(false, file, line);
     scopes_.pop_back();
+}
+
+void Orchestrator::record_scope(bool begin, const char *file, int line) {
+    if (!diagnostics_ || !diagnostics_->scopes) return;
+    const int number = ring_index();
+    diagnostics_->scopes->boundary(begin, file, line, depth(), number, rings_[number], map_.used());
 }
 
 // ---- back-pressure ---------------------------------------------------------------------------------------------------

@@ -31,7 +31,6 @@ public:
     uint64_t capacity() const { return capacity_; }
     uint64_t used() const { return head_ - tail_; }
     uint64_t head() const { return head_; }
-    uint64_t tail() const { return tail_; }
 
     // Contiguous block of `bytes`, or null when the live blocks leave no room for it.
     unsigned char *allocate(uint64_t bytes) {
@@ -42,12 +41,18 @@ public:
         if (offset + bytes > capacity_) start += capacity_ - offset;  // a block never wraps around the end
         if (start + bytes - tail_ > capacity_) return nullptr;
         head_ = start + bytes;
+        allocated_ += bytes;
         return base_ + start % capacity_;
     }
     // Tasks without outputs carry positions from before a rewind: the tail never goes back.
-    void reclaim_to(uint64_t position) {
+    void reclaim_to(uint64_t position, uint64_t allocated) {
         if (position > tail_) tail_ = position;
+        reclaimed_ = allocated;
     }
+    // Bytes given out and taken back since the run began; unlike positions they do not jump at a rewind.
+    uint64_t allocated() const { return allocated_; }
+    uint64_t reclaimed() const { return reclaimed_; }
+    void restart_counts() { allocated_ = reclaimed_ = 0; }
 
 private:
     // An empty heap starts again at offset 0, which keeps the touched memory small.
@@ -58,6 +63,8 @@ private:
     uint64_t mapped_ = 0;
     uint64_t head_ = 0;
     uint64_t tail_ = 0;
+    uint64_t allocated_ = 0;
+    uint64_t reclaimed_ = 0;
 };
 
 class Ring {
@@ -94,7 +101,7 @@ public:
     }
     Task *pop() {
         Task *task = slots_[tail_++ & (window_ - 1)];
-        heap.reclaim_to(task->heap_end);
+        heap.reclaim_to(task->heap_end, task->heap_allocated);
         dep_used -= task->dep_entries;
         dep_tail += task->dep_entries;
         return task;
@@ -105,6 +112,7 @@ public:
         heap_high_water = 0;
         dep_high_water = 0;
         dep_head = dep_tail = 0;
+        heap.restart_counts();
     }
 
     HeapRing heap;

@@ -53,11 +53,14 @@ struct alignas(64) Task {
     uint8_t *output_index;
     uint8_t *tags;                     // read by the args dump
     uint64_t heap_end;                 // heap position after its outputs; positions only grow
+    uint64_t heap_allocated;           // bytes its ring had given out by then
     uint64_t link_stamp;               // submit that last collected this task as a producer
     uint32_t link_index;
     WriterEntry *writer_entries;
-    uint64_t dump_tensors;
+    uint64_t dump_tensors;             // read by the args dump, like the next three
     uint64_t dump_scalars;
+    uint64_t dump_ambiguous;
+    uint8_t *scalar_types;
 
     bool completed() const { return successors.load(std::memory_order_acquire) == closed_list(); }
     bool consumed() const { return references.load(std::memory_order_acquire) == 0; }

@@ -64,6 +64,7 @@ struct TaskArgsView {
     const void *const *objects;
     const uint8_t *tags;  // TensorArgType
     const uint64_t *scalars;
+    const uint8_t *scalar_types;  // DataType
     const PTO2TaskId *deps;
     const DepFlags *dep_kinds;  // null: every dependency is WAIT | RETAIN
     const CoreTaskPredicate *predicate;
@@ -77,7 +78,26 @@ struct TaskArgsView {
     bool early_resolve;
     uint64_t dump_tensors;      // bit i: tensor argument i is selected for the args dump
     uint64_t dump_scalars;
+    uint64_t dump_ambiguous;    // bit i: the variable of scalar i was added more than once
 };
+
+// Element type that a scalar of C++ type T is reported as.
+template <typename T>
+constexpr DataType scalar_type() {
+    if constexpr (std::is_same<T, bool>::value) return DataType::BOOL;
+    else if constexpr (std::is_same<T, float>::value) return DataType::FLOAT32;
+    else if constexpr (std::is_floating_point<T>::value || !(std::is_integral<T>::value || std::is_enum<T>::value)) {
+        return sizeof(T) == 2 ? DataType::FLOAT16 : DataType::UINT64;
+    } else {
+        constexpr bool is_signed = static_cast<T>(-1) < static_cast<T>(0);
+        switch (sizeof(T)) {
+            case 1: return is_signed ? DataType::INT8 : DataType::UINT8;
+            case 2: return is_signed ? DataType::INT16 : DataType::UINT16;
+            case 4: return is_signed ? DataType::INT32 : DataType::UINT32;
+            default: return is_signed ? DataType::INT64 : DataType::UINT64;
+        }
+    }
+}
 
 template <typename T>
 using plain = std::remove_cv_t<std::remove_reference_t<T>>;
@@ -111,23 +131,26 @@ public:
     }
 
     template <typename... Ts>
-    void add_scalar(Ts... values) {
+    void add_scalar(const Ts &...values) {
         static_assert(((std::is_arithmetic<Ts>::value || std::is_enum<Ts>::value || sizeof(Ts) <= 2) && ...),
                       "add_scalar takes numbers and enums");
-        (push_scalar(to_u64(values)), ...);
+        (push_scalar(to_u64(values), simpler::scalar_type<Ts>(), &values), ...);
     }
     void add_scalars(const uint64_t *values, int n) {
-        for (int i = 0; i < n; ++i) push_scalar(values[i]);
+        for (int i = 0; i < n; ++i) push_scalar(values[i], DataType::UINT64, values + i);
     }
     void add_scalars_i32(const int32_t *values, int n) {
-        for (int i = 0; i < n; ++i) push_scalar(static_cast<uint32_t>(values[i]));
+        for (int i = 0; i < n; ++i) push_scalar(static_cast<uint32_t>(values[i]), DataType::INT32, values + i);
     }
     void copy_scalars_from(const Arg &source, int offset, int n) {
         if (offset < 0 || n < 0 || offset + n > source.scalar_count_) {
             set_error("copy_scalars_from: range outside the scalars of the source");
             return;
         }
-        for (int i = 0; i < n; ++i) push_scalar(source.scalars_[offset + i]);
+        for (int i = 0; i < n; ++i) {
+            const int from = offset + i;
+            push_scalar(source.scalars_[from], static_cast<DataType>(source.scalar_types_[from]), source.scalar_origins_[from]);
+        }
     }
 
     void set_dependencies(const PTO2TaskId *ids, uint32_t n) { bind_dependencies(ids, nullptr, n); }
@@ -197,6 +220,7 @@ public:
         timing_slot_ = TASK_TIMING_SLOT_NONE;
         dump_tensors_ = 0;
         dump_scalars_ = 0;
+        dump_ambiguous_ = 0;
     }
     void reset() {
         clear();
@@ -205,12 +229,12 @@ public:
     }
 
     simpler::TaskArgsView to_view() const {
-        return simpler::TaskArgsView{objects_, tags_, scalars_, deps_, dep_kinds_,
+        return simpler::TaskArgsView{objects_, tags_, scalars_, scalar_types_, deps_, dep_kinds_,
                                      predicate_.op == PredicateOp::NONE ? nullptr : &predicate_,
                                      has_error ? (error_msg ? error_msg : "invalid arguments") : nullptr,
                                      dep_count_, tensor_count_, scalar_count_, timing_slot_,
                                      launch_spec.block_num(), launch_spec.require_sync_start(), early_resolve_,
-                                     dump_tensors_, dump_scalars_};
+                                     dump_tensors_, dump_scalars_, dump_ambiguous_};
     }
 
     PTO2LaunchSpec launch_spec;
@@ -242,11 +266,13 @@ private:
         objects_[tensor_count_] = object;
         tags_[tensor_count_++] = static_cast<uint8_t>(tag);
     }
-    void push_scalar(uint64_t bits) {
+    void push_scalar(uint64_t bits, DataType type, const void *origin) {
         if (__builtin_expect(scalar_count_ >= MaxS, 0)) {
             set_capacity_error("scalar", MaxS);
             return;
         }
+        scalar_types_[scalar_count_] = static_cast<uint8_t>(type);
+        scalar_origins_[scalar_count_] = origin;
         scalars_[scalar_count_++] = bits;
     }
     __attribute__((cold, noinline)) void set_capacity_error(const char *kind, int limit) {
@@ -280,13 +306,14 @@ private:
             }
             if (!found) set_error("dump: the tensor is not an argument of this object");
         } else {
-            const uint64_t bits = to_u64(object);
-            bool found = false;
-            for (int i = 0; i < scalar_count_; ++i) {
-                if (scalars_[i] != bits) continue;
-                if (i < 64) dump_scalars_ |= 1ull << i;
-                found = true;
+            // The first scalar that was added from this variable; more of them make the choice ambiguous.
+            int first = -1;
+            for (int i = 0; i < scalar_count_ && i < 64; ++i) {
+                if (scalar_origins_[i] != static_cast<const void *>(&object)) continue;
+                if (first < 0) dump_scalars_ |= 1ull << (first = i);
+                else dump_ambiguous_ |= 1ull << first;
             }
+            const bool found = first >= 0;
             if (!found) set_error("dump: the scalar is not an argument of this object");
         }
     }
@@ -294,7 +321,9 @@ private:
     // The arrays stay uninitialised on purpose: building an args object is on the submission path.
     const void *objects_[MaxT];
     uint64_t scalars_[MaxS];
+    const void *scalar_origins_[MaxS];  // only compared, never read through
     uint8_t tags_[MaxT];
+    uint8_t scalar_types_[MaxS];
     int32_t tensor_count_ = 0;
     int32_t scalar_count_ = 0;
     const PTO2TaskId *deps_ = nullptr;
@@ -304,6 +333,7 @@ private:
     bool early_resolve_ = false;
     uint64_t dump_tensors_ = 0;
     uint64_t dump_scalars_ = 0;
+    uint64_t dump_ambiguous_ = 0;
     CoreTaskPredicate predicate_;
     char capacity_text_[48];
 };
