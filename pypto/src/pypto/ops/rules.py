@@ -56,12 +56,23 @@ def fresh_tensor(
 
 
 def fresh_like(operand: Expr, dtype: DataType | None = None) -> ShapedType:
-    """Dense result of an elementwise operator: shape and valid region of ``operand`` (a window's is not kept)."""
+    """Dense result of an elementwise operator: shape and valid region of ``operand`` (a window's is not kept).
+
+    A tile result keeps the block layout of the operand, so a value straight from Acc stays boxed until it is moved.
+    """
     kind = operand.type
     valid = valid_region(operand)
     if isinstance(kind, TileType):
-        return fresh_tile(kind.shape, dtype or kind.dtype, valid)
+        return fresh_tile(kind.shape, dtype or kind.dtype, valid, layout=vector_layout(operand))
     return fresh_tensor(kind.shape, dtype or kind.dtype, valid if type(kind) is TensorType else ())
+
+
+def vector_layout(operand: Expr) -> tuple[TileLayout, TileLayout, int] | None:
+    """Block layout that an elementwise result takes over from a tile, None for the implicit one."""
+    if operand.type.tile_view is None and operand.type.memory_space in (MemorySpace.Vec, None):
+        return None
+    view = operand.type.get_effective_tile_view()
+    return view.blayout, view.slayout, 512
 
 
 def valid_region(operand: Expr) -> tuple[Expr, ...]:
@@ -105,14 +116,14 @@ def static_shape(name: str, operand: Expr, what: str = "shape") -> tuple[int, ..
     return tuple(values)
 
 
-def elementwise_tiles(name: str, *tiles: Any) -> TileType:
+def elementwise_tiles(name: str, *tiles: Any) -> ShapedType:
     """Broadcast shape and promoted dtype; the valid region is that of the first operand of the full shape."""
     shape, dtype = tiles[0].type.shape, tiles[0].type.dtype
     for tile in tiles[1:]:
         shape = S.broadcast(shape, tile.type.shape, name)
         dtype = S.promote(dtype, tile.type.dtype)
     wide = next((t for t in tiles if S.all_equal(t.type.shape, shape)), None)
-    return fresh_tile(shape, dtype, valid_region(wide) if wide is not None else ())
+    return fresh_tile(shape, dtype) if wide is None else fresh_like(wide, dtype)
 
 
 def elementwise_tensors(name: str, lhs: Any, rhs: Any) -> TensorType:

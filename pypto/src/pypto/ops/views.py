@@ -52,10 +52,15 @@ def _slice_operands(value: Any, shape: Any, offset: Any, valid_shape: Any, drop_
     operands = [value, shape, offset]
     drop_dims = drop_dims or None if isinstance(drop_dims, (list, tuple)) else drop_dims
     if valid_shape is not None or drop_dims is not None:
-        operands.append(shape if valid_shape is None else valid_shape)
+        operands.append(() if valid_shape is None else valid_shape)
     if drop_dims is not None:
         operands.append(drop_dims)
     return operands
+
+
+def _given(valid_shape: Any) -> tuple:
+    """A requested region; absent or empty (a placeholder before drop_dims) means none."""
+    return () if valid_shape is None else elements(valid_shape)
 
 
 def _tile_slice_front(
@@ -87,7 +92,7 @@ def _slice_value(
 ) -> Any:
     import torch
 
-    seen = x[box(offset, shape if valid_shape is None else valid_shape)]
+    seen = x[box(offset, valid_shape or shape)]
     out = torch.zeros(tuple(shape), dtype=x.dtype)
     out[tuple(slice(0, n) for n in seen.shape)] = seen
     dropped = {int(d) % len(shape) for d in drop_dims or ()}
@@ -130,7 +135,7 @@ def tile_slice(
     name = "tile.slice"
     source, window, start = input.type, elements(shape), elements(offset)
     static_shape(name, shape)
-    requested = window if valid_shape is None else elements(valid_shape)
+    requested = _given(valid_shape) or window
     R.check_same_rank(name, tile=source.shape, shape=window, offset=start, valid_shape=requested)
     R.check_requested(name, requested, window)
     R.check_window(name, source.shape, start, window)
@@ -164,7 +169,7 @@ def tensor_slice(
     name = "tensor.slice"
     source, window, start = input.type, elements(shape), elements(offset)
     _reject_mx(name, input)
-    requested = window if valid_shape is None else elements(valid_shape)
+    requested = _given(valid_shape) or window
     R.check_same_rank(name, shape=window, valid_shape=requested)
     R.check_same_rank(name, tensor=source.shape, offset=start)
     if len(window) < len(source.shape):
