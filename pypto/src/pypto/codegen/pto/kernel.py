@@ -172,6 +172,21 @@ class KernelEmitter:
         for var in dynamic_dims(function):
             if var not in self.scalars:
                 self.scalars[var] = self._param("index")
+        self._declare_leading_constants()
+
+    def _declare_leading_constants(self) -> None:
+        """Tile addresses in order of allocation, then extents and strides of all tensor parameters."""
+        if self.emit_tile_addr:
+            for tile in placed_tiles(self.function):
+                self.int_const(tile_address(tile), "i64")
+        for param in self.function.params:
+            if isinstance(param.type, TensorType):
+                view = param.type.tensor_view
+                strides = view.stride if view else ()
+                for extent in (*param.type.shape, *strides):
+                    if isinstance(extent, ConstInt):
+                        self.index_const(extent.value)
+                self.index_const(1)
 
     def define_scalar(self, var: Var, name: str, type_text: str) -> None:
         """Bind a scalar variable; a ``ui*`` value is converted to the signless type at its uses."""
@@ -361,6 +376,34 @@ def tile_address(tile: TileType) -> int | None:
     if not isinstance(offset, ConstInt):
         raise InternalError(f"tile address must be constant at code generation, got {offset}")
     return offset.value
+
+
+def placed_tiles(function: Function) -> list[TileType]:
+    """Types of the tiles that have an address, in order of definition."""
+    from pypto.ir.visitor import IRVisitor
+
+    class Tiles(IRVisitor):
+        def __init__(self) -> None:
+            self.found: list[TileType] = []
+
+        def visit_expr(self, expr: Expr) -> None:
+            pass
+
+        def visit_assign_stmt(self, stmt) -> None:
+            self._add(stmt.var)
+
+        def visit_if_stmt(self, stmt) -> None:
+            super().visit_if_stmt(stmt)
+            for var in stmt.return_vars:
+                self._add(var)
+
+        def _add(self, var: Var) -> None:
+            if isinstance(var.type, TileType) and var.type.memref is not None:
+                self.found.append(var.type)
+
+    tiles = Tiles()
+    tiles.visit_stmt(function.body)
+    return tiles.found
 
 
 def dynamic_dims(function: Function) -> list[Var]:
