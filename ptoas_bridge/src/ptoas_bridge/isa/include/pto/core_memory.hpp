@@ -92,18 +92,36 @@ constexpr int core_memory_index(TileType type) {
 }
 #endif
 
-template <TileType Type>
-inline MemoryBlock memory_of() {
+inline MemoryBlock memory_of(TileType type) {
 #if PTO_HAS_SIMULATED_CORE
-    if constexpr (core_memory_index(Type) >= 0) {
+    const int index = core_memory_index(type);
+    if (index >= 0) {
         if (auto* core = current_core()) {
-            constexpr int index = core_memory_index(Type);
-            if (core->memory[index] == nullptr) fail("this core has no %s memory", space_name(Type));
+            if (core->memory[index] == nullptr) fail("this core has no %s memory", space_name(type));
             return {core->memory[index], core->memory_size[index]};
         }
     }
 #endif
-    return private_memory(Type);
+    return private_memory(type);
+}
+
+// The memory of a tile of `bytes` bytes at a byte address of its space.
+template <TileType Type>
+[[gnu::noinline]] unsigned char* place(uint64_t address, uint64_t bytes) {
+    const MemoryBlock memory = memory_of(Type);
+    if (__builtin_expect(address > memory.size || bytes > memory.size - address, 0))
+        fail("a %s tile of %llu bytes at address %llu exceeds the %zu bytes of that memory", space_name(Type),
+             static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(address), memory.size);
+    return memory.base + address;
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void fail_unbound(TileType type) {
+    fail("a %s tile is used before TASSIGN", space_name(type));
+}
+[[noreturn, gnu::cold, gnu::noinline]] inline void fail_valid_region(TileType type, int64_t rows, int64_t cols,
+                                                                     int tile_rows, int tile_cols) {
+    fail("valid region [%lld, %lld] does not fit a %s tile of [%d, %d]", static_cast<long long>(rows),
+         static_cast<long long>(cols), space_name(type), tile_rows, tile_cols);
 }
 
 }  // namespace pto::isa

@@ -44,7 +44,7 @@ template <class Op, bool Flip, class T>
             P::store(to + j, Flip ? op(other, value) : op(value, other));
         }
         if (j < cols) {
-            const auto value = P::load_part(wide + j, cols - j, T(1));
+            const auto value = P::load_part(wide + j, cols - j, 1);
             P::store_part(to + j, Flip ? op(other, value) : op(value, other), cols - j);
         }
     }

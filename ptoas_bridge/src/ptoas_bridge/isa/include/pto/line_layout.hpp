@@ -90,15 +90,28 @@ struct CopyRun {
     static constexpr bool kPlain = true;
 };
 
-// Copies `lines` x `length` elements whose lines are contiguous on both sides.
-template <class D, class S, class Convert>
-[[gnu::noinline]] void copy_plain(D* to, long to_pitch, const S* from, long from_pitch, long lines, long length,
-                                  const Convert& convert) {
+// Copies lines that are contiguous on both sides; pitches and length in bytes.
+[[gnu::noinline]] inline void copy_bytes(char* to, long to_pitch, const char* from, long from_pitch, long lines,
+                                         long length) {
     if (to_pitch == length && from_pitch == length) {
         length *= lines;
         lines = 1;
     }
+    for (; lines > 0; --lines, to += to_pitch, from += from_pitch) __builtin_memcpy(to, from, length);
+}
+template <class D, class S, class Convert>
+[[gnu::noinline]] void convert_plain(D* to, long to_pitch, const S* from, long from_pitch, long lines, long length,
+                                     const Convert& convert) {
     for (; lines > 0; --lines, to += to_pitch, from += from_pitch) convert(to, from, length);
+}
+template <class D, class S, class Convert>
+inline void copy_plain(D* to, long to_pitch, const S* from, long from_pitch, long lines, long length,
+                       const Convert& convert) {
+    if constexpr (std::is_same_v<D, S> && Convert::kPlain)
+        copy_bytes(reinterpret_cast<char*>(to), to_pitch * sizeof(D), reinterpret_cast<const char*>(from),
+                   from_pitch * sizeof(D), lines, length * sizeof(D));
+    else
+        convert_plain(to, to_pitch, from, from_pitch, lines, length, convert);
 }
 
 // Copies `lines` x `length` elements between layouts of the same direction, starting at (line, position) of each.

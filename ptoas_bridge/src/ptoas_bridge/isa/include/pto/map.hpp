@@ -14,8 +14,7 @@ struct Lines {
     long pitch;
 };
 
-// Applies `op` along `outer` lines of `inner` contiguous elements. The destination may be one of the sources: the ragged
-// end of a line is computed from whole registers read before the line is written.
+// Applies `op` along `outer` lines of `inner` contiguous elements. The destination may be one of the sources.
 template <class Op, class D, class... S>
 [[gnu::noinline]] void map_lines(const Op& op, long outer, long inner, Lines<D> d, Lines<const S>... s) {
     using P = Packet<D>;
@@ -23,22 +22,13 @@ template <class Op, class D, class... S>
     static_assert(((Packet<S>::kLanes == lanes) && ...), "the operands of an elementwise loop need equal lane counts");
     if (((inner == d.pitch) && ... && (inner == s.pitch))) {
         inner *= outer;
-        outer = outer > 0;
+        outer = 1;
     }
-    if (inner <= 0) return;
     for (; outer > 0; --outer) {
-        if (inner >= lanes) {
-            const long last = inner - lanes;
-            if (inner % lanes) {
-                const auto tail = op(Packet<S>::load(s.base + last)...);
-                for (long i = 0; i < last; i += lanes) P::store(d.base + i, op(Packet<S>::load(s.base + i)...));
-                P::store(d.base + last, tail);
-            } else {
-                for (long i = 0; i < inner; i += lanes) P::store(d.base + i, op(Packet<S>::load(s.base + i)...));
-            }
-        } else {
-            P::store_part(d.base, op(Packet<S>::load_part(s.base, inner, S(1))...), inner);
-        }
+        long i = 0;
+        for (; i + lanes <= inner; i += lanes) P::store(d.base + i, op(Packet<S>::load(s.base + i)...));
+        // Lanes past the end compute on ones, which no operation objects to.
+        if (i < inner) P::store_part(d.base + i, op(Packet<S>::load_part(s.base + i, inner - i, 1)...), inner - i);
         d.base += d.pitch;
         ((s.base += s.pitch), ...);
     }

@@ -52,7 +52,7 @@ template <class Op, class T>
         for (; j + 4 * lanes <= cols; j += 4 * lanes)
             for (int k = 0; k < 4; ++k) total[k] = op(total[k], P::load(from + j + k * lanes));
         for (; j + lanes <= cols; j += lanes) total[0] = op(total[0], P::load(from + j));
-        if (j < cols) total[1] = op(total[1], P::load_part(from + j, cols - j, static_cast<T>(neutral)));
+        if (j < cols) total[1] = op(total[1], P::load_part(from + j, cols - j, neutral));
         const V all = op(op(total[0], total[1]), op(total[2], total[3]));
         to[i * to_pitch] = static_cast<T>(fold_lanes(op, all));
     }

@@ -43,38 +43,76 @@ template <class V>
     __builtin_memcpy(to, &value, sizeof(V));
 }
 
-// half <-> float, one register of floats at a time.
-[[gnu::always_inline]] inline FloatVector floats_from_halves(const half* from) {
+// The first `count` elements of memory, the other lanes from `rest`; and a store of the first `count` lanes.
+template <class V>
+[[gnu::always_inline]] inline V load_first(const void* from, long count, V rest) {
 #if PTO_AVX512 && !defined(__clang__)
-    using Halves = Vector<short, 16>;
-    return __builtin_ia32_vcvtph2ps512_mask(load_vector<Halves>(from), FloatVector{}, 0xffff, 4);
-#elif defined(__F16C__) && defined(__AVX__) && !defined(__clang__)
-    using Halves = Vector<short, 8>;
-    return __builtin_ia32_vcvtph2ps256(load_vector<Halves>(from));
-#else
-    return __builtin_convertvector((load_vector<Vector<half, kFloatLanes>>(from)), FloatVector);
+    constexpr int size = sizeof(rest[0]);
+    [[maybe_unused]] const uint64_t mask = (uint64_t{1} << count) - 1;
+    if constexpr (sizeof(V) == 64 && size == 4)
+        return (V)__builtin_ia32_loaddqusi512_mask(static_cast<const int*>(from), (Vector<int, 16>)rest, uint16_t(mask));
+    else if constexpr (sizeof(V) == 64 && size == 8)
+        return (V)__builtin_ia32_loaddqudi512_mask(static_cast<const long long*>(from), (Vector<long long, 8>)rest,
+                                                   uint8_t(mask));
+    else if constexpr (sizeof(V) == 64 && size == 2)
+        return (V)__builtin_ia32_loaddquhi512_mask(static_cast<const short*>(from), (Vector<short, 32>)rest,
+                                                   uint32_t(mask));
+    else if constexpr (sizeof(V) == 32 && size == 2)
+        return (V)__builtin_ia32_loaddquhi256_mask(static_cast<const short*>(from), (Vector<short, 16>)rest,
+                                                   uint16_t(mask));
+    else if constexpr (sizeof(V) == 64 && size == 1)
+        return (V)__builtin_ia32_loaddquqi512_mask(static_cast<const char*>(from), (Vector<char, 64>)rest, mask);
 #endif
+    __builtin_memcpy(&rest, from, count * sizeof(rest[0]));
+    return rest;
 }
-[[gnu::always_inline]] inline void halves_from_floats(half* to, FloatVector value) {
+template <class V>
+[[gnu::always_inline]] inline void store_first(void* to, V value, long count) {
 #if PTO_AVX512 && !defined(__clang__)
-    using Halves = Vector<short, 16>;
-    store_vector(to, __builtin_ia32_vcvtps2ph512_mask(value, 0, Halves{}, 0xffff));
-#elif defined(__F16C__) && defined(__AVX__) && !defined(__clang__)
-    store_vector(to, __builtin_ia32_vcvtps2ph256(value, 0));
-#else
-    store_vector(to, __builtin_convertvector(value, Vector<half, kFloatLanes>));
+    constexpr int size = sizeof(value[0]);
+    [[maybe_unused]] const uint64_t mask = (uint64_t{1} << count) - 1;
+    if constexpr (sizeof(V) == 64 && size == 4)
+        return __builtin_ia32_storedqusi512_mask(static_cast<int*>(to), (Vector<int, 16>)value, uint16_t(mask));
+    else if constexpr (sizeof(V) == 64 && size == 8)
+        return __builtin_ia32_storedqudi512_mask(static_cast<long long*>(to), (Vector<long long, 8>)value, uint8_t(mask));
+    else if constexpr (sizeof(V) == 64 && size == 2)
+        return __builtin_ia32_storedquhi512_mask(static_cast<short*>(to), (Vector<short, 32>)value, uint32_t(mask));
+    else if constexpr (sizeof(V) == 32 && size == 2)
+        return __builtin_ia32_storedquhi256_mask(static_cast<short*>(to), (Vector<short, 16>)value, uint16_t(mask));
+    else if constexpr (sizeof(V) == 64 && size == 1)
+        return __builtin_ia32_storedquqi512_mask(static_cast<char*>(to), (Vector<char, 64>)value, mask);
 #endif
+    __builtin_memcpy(to, &value, count * sizeof(value[0]));
 }
 
-[[gnu::always_inline]] inline FloatVector floats_from_bfloat16(const bfloat16_t* from) {
-    return (FloatVector)(__builtin_convertvector(load_vector<ShortVector>(from), UIntVector) << 16);
+// half and bfloat16 <-> float, one register of floats at a time.
+[[gnu::always_inline]] inline FloatVector floats_from_halves(ShortVector bits) {
+#if PTO_AVX512 && !defined(__clang__)
+    return __builtin_ia32_vcvtph2ps512_mask((Vector<short, 16>)bits, FloatVector{}, 0xffff, 4);
+#elif defined(__F16C__) && defined(__AVX__) && !defined(__clang__)
+    return __builtin_ia32_vcvtph2ps256((Vector<short, 8>)bits);
+#else
+    return __builtin_convertvector((Vector<half, kFloatLanes>)bits, FloatVector);
+#endif
 }
-[[gnu::always_inline]] inline void bfloat16_from_floats(bfloat16_t* to, FloatVector value) {
+[[gnu::always_inline]] inline ShortVector halves_from_floats(FloatVector value) {
+#if PTO_AVX512 && !defined(__clang__)
+    return (ShortVector)__builtin_ia32_vcvtps2ph512_mask(value, 0, Vector<short, 16>{}, 0xffff);
+#elif defined(__F16C__) && defined(__AVX__) && !defined(__clang__)
+    return (ShortVector)__builtin_ia32_vcvtps2ph256(value, 0);
+#else
+    return (ShortVector)__builtin_convertvector(value, Vector<half, kFloatLanes>);
+#endif
+}
+[[gnu::always_inline]] inline FloatVector floats_from_bfloat16(ShortVector bits) {
+    return (FloatVector)(__builtin_convertvector(bits, UIntVector) << 16);
+}
+[[gnu::always_inline]] inline ShortVector bfloat16_from_floats(FloatVector value) {
     const UIntVector bits = (UIntVector)value;
     const UIntVector rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
     const UIntVector quiet = (bits >> 16) | 0x40;
     const UIntVector chosen = (value != value) ? quiet : rounded;
-    store_vector(to, __builtin_convertvector(chosen, ShortVector));
+    return __builtin_convertvector(chosen, ShortVector);
 }
 
 // Packet<T>: the register type in which elements of T are computed, and its loads and stores. 16-bit and 8-bit floats
@@ -85,44 +123,45 @@ struct Packet {
     static constexpr int kLanes = kWidened ? kFloatLanes : kVectorBytes / static_cast<int>(sizeof(T));
     using Lane = std::conditional_t<kWidened, float, T>;
     using V = Vector<Lane, kLanes>;
+    using Stored = std::conditional_t<!kWidened, V,
+                                      std::conditional_t<sizeof(T) == 2, ShortVector, Vector<uint8_t, kFloatLanes>>>;
 
-    [[gnu::always_inline]] static V load(const T* from) {
-        if constexpr (std::is_same_v<T, half>) {
-            return floats_from_halves(from);
-        } else if constexpr (std::is_same_v<T, bfloat16_t>) {
-            return floats_from_bfloat16(from);
-        } else if constexpr (kWidened) {
-            V value{};
-            for (int i = 0; i < kLanes; ++i) value[i] = static_cast<float>(from[i]);
-            return value;
-        } else {
-            return load_vector<V>(from);
-        }
-    }
-    [[gnu::always_inline]] static void store(T* to, V value) {
-        if constexpr (std::is_same_v<T, half>) {
-            halves_from_floats(to, value);
-        } else if constexpr (std::is_same_v<T, bfloat16_t>) {
-            bfloat16_from_floats(to, value);
-        } else if constexpr (kWidened) {
-            for (int i = 0; i < kLanes; ++i) to[i] = T(float(value[i]));
-        } else {
-            store_vector(to, value);
-        }
-    }
+    [[gnu::always_inline]] static V load(const T* from) { return widen(load_vector<Stored>(from)); }
+    [[gnu::always_inline]] static void store(T* to, V value) { store_vector(to, narrow(value)); }
     [[gnu::always_inline]] static V splat(Lane value) { return V{} + value; }
 
     // The first `count` (< kLanes) elements; other lanes hold `fill`.
-    static V load_part(const T* from, long count, T fill = T(0)) {
-        T lanes[kLanes];
-        for (int i = 0; i < kLanes; ++i) lanes[i] = fill;
-        for (long i = 0; i < count; ++i) lanes[i] = from[i];
-        return load(lanes);
+    [[gnu::always_inline]] static V load_part(const T* from, long count, Lane fill = Lane(0)) {
+        return widen(load_first(from, count, narrow(splat(fill))));
     }
-    static void store_part(T* to, V value, long count) {
-        T lanes[kLanes];
-        store(lanes, value);
-        for (long i = 0; i < count; ++i) to[i] = lanes[i];
+    [[gnu::always_inline]] static void store_part(T* to, V value, long count) { store_first(to, narrow(value), count); }
+
+private:
+    [[gnu::always_inline]] static V widen(Stored stored) {
+        if constexpr (std::is_same_v<T, half>) {
+            return floats_from_halves(stored);
+        } else if constexpr (std::is_same_v<T, bfloat16_t>) {
+            return floats_from_bfloat16(stored);
+        } else if constexpr (kWidened) {
+            V value{};
+            for (int i = 0; i < kLanes; ++i) value[i] = static_cast<float>(bit_cast<T>(uint8_t(stored[i])));
+            return value;
+        } else {
+            return stored;
+        }
+    }
+    [[gnu::always_inline]] static Stored narrow(V value) {
+        if constexpr (std::is_same_v<T, half>) {
+            return halves_from_floats(value);
+        } else if constexpr (std::is_same_v<T, bfloat16_t>) {
+            return bfloat16_from_floats(value);
+        } else if constexpr (kWidened) {
+            Stored stored{};
+            for (int i = 0; i < kLanes; ++i) stored[i] = bit_cast<uint8_t>(T(float(value[i])));
+            return stored;
+        } else {
+            return value;
+        }
     }
 };
 

@@ -64,7 +64,7 @@ struct Tile {
 
     // Start of the storage; an instruction on a tile without an address fails here instead of in memory.
     Element_* data() const {
-        if (__builtin_expect(data_ == nullptr, 0)) isa::fail("a %s tile is used before TASSIGN", isa::space_name(Loc_));
+        if (__builtin_expect(data_ == nullptr, 0)) isa::fail_unbound(Loc_);
         return data_;
     }
     void bind(Element_* data) { data_ = data; }
@@ -92,8 +92,7 @@ struct Tile {
 private:
     void set_valid(int64_t rows, int64_t cols) {
         if (__builtin_expect(uint64_t(rows) > uint64_t(Rows_) || uint64_t(cols) > uint64_t(Cols_), 0))
-            isa::fail("valid region [%lld, %lld] does not fit a %s tile of [%d, %d]", static_cast<long long>(rows),
-                      static_cast<long long>(cols), isa::space_name(Loc_), Rows_, Cols_);
+            isa::fail_valid_region(Loc_, rows, cols, Rows_, Cols_);
         valid_row_ = static_cast<int>(rows);
         valid_col_ = static_cast<int>(cols);
     }
@@ -133,14 +132,10 @@ inline constexpr bool kIsTile = IsTile<std::remove_cv_t<std::remove_reference_t<
 // parent's extents in its type, so the physical extents are no bound.
 template <class TileT>
 inline void bind_address(TileT& tile, uint64_t address) {
-    const MemoryBlock memory = memory_of<TileT::Loc>();
     const int rows = tile.GetValidRow(), cols = tile.GetValidCol();
     const uint64_t bytes =
         rows > 0 && cols > 0 ? uint64_t(TileT::offset(rows - 1, cols - 1) + 1) * sizeof(typename TileT::DType) : 0;
-    if (__builtin_expect(address > memory.size || bytes > memory.size - address, 0))
-        fail("a %s tile of %llu bytes at address %llu exceeds the %zu bytes of that memory", space_name(TileT::Loc),
-             static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(address), memory.size);
-    tile.bind(reinterpret_cast<typename TileT::DType*>(memory.base + address));
+    tile.bind(reinterpret_cast<typename TileT::DType*>(place<TileT::Loc>(address, bytes)));
 }
 
 }  // namespace isa
