@@ -78,7 +78,9 @@ from pypto.passes.properties import (
     get_verified_properties,
 )
 from pypto.passes.sequence import PassPipeline
+from pypto.passes.tile.canonicalize_tile_slice import canonicalize_tile_slice
 from pypto.passes.tile.convert_tensor_to_tile_ops import convert_tensor_to_tile_ops
+from pypto.passes.tile.flatten_tile_nd_to_2d import flatten_tile_nd_to_2d
 from pypto.passes.tile.infer_tile_memory_space import infer_tile_memory_space
 from pypto.passes.tile.legalize_tile_cast import legalize_tile_cast
 from pypto.passes.tile.resolve_backend_op_layouts import resolve_backend_op_layouts

@@ -45,7 +45,9 @@ from pypto.passes.pipelining.canonicalize_io_order import canonicalize_io_order
 from pypto.passes.pipelining.lower_pipeline_loops import lower_pipeline_loops
 from pypto.passes.pipelining.lower_pipeline_to_slots import lower_pipeline_to_slots
 from pypto.passes.pipelining.skew_cross_core_pipeline import skew_cross_core_pipeline
+from pypto.passes.tile.canonicalize_tile_slice import canonicalize_tile_slice
 from pypto.passes.tile.convert_tensor_to_tile_ops import convert_tensor_to_tile_ops
+from pypto.passes.tile.flatten_tile_nd_to_2d import flatten_tile_nd_to_2d
 from pypto.passes.tile.infer_tile_memory_space import infer_tile_memory_space
 from pypto.passes.tile.legalize_tile_cast import legalize_tile_cast
 from pypto.passes.tile.resolve_backend_op_layouts import resolve_backend_op_layouts
@@ -97,7 +99,9 @@ TABLE: list[Row] = [
     ("OutlineIncoreScopes", outline_incore_scopes, always),
     ("OutlineClusterScopes", outline_cluster_scopes, always),
     ("ConvertTensorToTileOps", convert_tensor_to_tile_ops, always),
+    ("FlattenTileNdTo2D", flatten_tile_nd_to_2d, always),
     ("LegalizeTileCast", legalize_tile_cast, always),
+    ("CanonicalizeTileSlice", canonicalize_tile_slice, always),
     ("InferTileMemorySpace", infer_tile_memory_space, always),
     ("ResolveBackendOpLayouts", resolve_backend_op_layouts, always),
     ("ExpandMixedKernel", expand_mixed_kernel, always),

@@ -1,0 +1,1 @@
+"""Parts of FlattenTileNdTo2D: shape arithmetic and batched products."""
