@@ -25,7 +25,7 @@ from pypto.ir.enums import (
     TensorLayout,
     TileLayout,
 )
-from pypto.ir.expr import Call, ConstInt, Expr, GlobalVar, IterArg, MakeTuple, Var, as_expr
+from pypto.ir.expr import Call, Expr, GlobalVar, IterArg, MakeTuple, Var, as_expr
 from pypto.ir.memref import MemRef
 from pypto.ir.program import Function
 from pypto.ir.raw_builder import IRBuilder as RawBuilder
@@ -384,8 +384,7 @@ class IRBuilder:
             if len(values) != 4:
                 raise TypeError("memref with a memory space takes (memory_space, addr, size, id)")
             space, addr, size, number = values
-            addr = ConstInt(addr, DataType.INT64, span) if isinstance(addr, int) else as_expr(addr, span)
-            return MemRef(space, addr, size, number, span=span)
+            return MemRef(space, as_expr(addr, span), size, number, span=span)
         if len(values) != 3:
             raise TypeError("memref without a memory space accepts exactly three positional arguments (addr, size, id)")
         return MemRef(*values, span=span)
@@ -402,7 +401,10 @@ class IRBuilder:
         span: Span | None = None,
         compact: CompactMode = CompactMode.null,
     ) -> TileView:
-        """A tile view."""
+        """A tile view; ``span`` is the location of the constants that ints become."""
+        span = span or _here()
+        valid_shape, stride = ([as_expr(d, span) for d in dims or ()] for dims in (valid_shape, stride))
+        start_offset = None if start_offset is None else as_expr(start_offset, span)
         return TileView(valid_shape, stride, start_offset, blayout, slayout, fractal, pad, compact)
 
     def tensor_view(self, stride: Sequence[Any], layout: TensorLayout, span: Span | None = None) -> TensorView:

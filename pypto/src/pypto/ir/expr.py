@@ -370,5 +370,5 @@ def const_index(value: int, span: Span = UNKNOWN_SPAN) -> ConstInt:
 
 
 def const_value(expr: Any) -> int | None:
-    """The value of an integer constant, else None."""
-    return expr.value if isinstance(expr, ConstInt) else None
+    """The value of an integer constant or of an int, else None."""
+    return expr.value if isinstance(expr, ConstInt) else expr if isinstance(expr, int) else None

@@ -85,9 +85,9 @@ class Function(IRNode, frozen=True, eq=False, gc=False, metaclass=OverloadedMeta
 
     @property
     def split(self) -> SplitMode | None:
-        """The vector split of a mixed kernel, None when absent."""
+        """The vector split of a mixed kernel, None when absent or NONE."""
         value = self.attrs.get("split")
-        return None if value is None else SplitMode(value)
+        return SplitMode(value) if value else None
 
 
 class Program(IRNode, frozen=True, eq=False, gc=False, metaclass=OverloadedMeta):

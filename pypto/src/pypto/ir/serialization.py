@@ -35,7 +35,7 @@ class SerializationError(ValueError, RuntimeError):
 
 
 # How a field is written: a reference to an expression, statement or function, lists of those, a type, ...
-_EXPR, _STMT, _EXPRS, _STMTS, _TYPE, _TYPES, _ATTRS, _OP, _DTYPE, _VALUE, _FUNCTIONS = range(11)
+_EXPR, _STMT, _EXPRS, _STMTS, _TYPE, _TYPES, _ATTRS, _OP, _DTYPE, _VALUE, _FUNCTIONS, _MIXED = range(12)
 _REFERENCES = {_EXPR: E.Expr, _STMT: S.Stmt, _EXPRS: E.Expr, _STMTS: S.Stmt, _TYPE: T.Type, _TYPES: T.Type}
 _LISTS = (_EXPRS, _STMTS, _TYPES)
 
@@ -44,7 +44,8 @@ _KINDS: dict[str, Any] = {
         ("var", "value", "condition", "loop_var", "start", "stop", "step", "expr", "left", "right", "operand", "tuple",
          "initValue", "base_", "byte_offset_", "slot_index_", "base", "size", "core_num", "predicate"), _EXPR),
     **dict.fromkeys(("then_body", "else_body", "body"), _STMT),
-    **dict.fromkeys(("return_vars", "iter_args", "args", "deps", "elements", "params", "devices", "slots"), _EXPRS),
+    **dict.fromkeys(("return_vars", "iter_args", "args", "deps", "elements", "params", "slots"), _EXPRS),
+    "devices": _MIXED,
     "stmts": _STMTS, "type": _TYPE, "return_types": _TYPES, "attrs": _ATTRS, "kwargs": _ATTRS, "op": _OP,
     "dtype": _DTYPE, "functions": _FUNCTIONS, "split": enums.SplitMode, "kind": enums.ForKind, "level": enums.Level,
     "role": enums.Role, "func_type": enums.FunctionType, "language": enums.InlineLanguage,
@@ -137,6 +138,8 @@ class _Writer:
                 row.append(value.code())
             elif kind is _ATTRS:
                 row.append({key: self._value(item) for key, item in value.items()})
+            elif kind is _MIXED:
+                row.append([self._value(item) for item in value])
             elif kind is _OP:
                 row.append([value.name, isinstance(value, E.GlobalVar)])
             elif kind is _FUNCTIONS:
@@ -201,7 +204,7 @@ def _children(item: Any) -> list[Any]:
                 found.append(value)
         elif kind in _LISTS:
             found.extend(value)
-        elif kind is _ATTRS:
+        elif kind is _ATTRS or kind is _MIXED:
             if value:
                 _collect(value, found)
         elif kind is _FUNCTIONS:
@@ -306,6 +309,8 @@ class _Reader:
             return DataType.from_code(value)
         if kind is _ATTRS:
             return {_text(key): self._value(item) for key, item in value.items()}
+        if kind is _MIXED:
+            return tuple(self._value(item) for item in value)
         if kind is _OP:
             name, is_global = value
             return (E.GlobalVar if is_global else E.Op)(_text(name))

@@ -1,9 +1,9 @@
 """Structural equality, its explanation, and the hash that agrees with it.
 
 Variables are compared through a bijection. A defining field (``DEFS``) always extends it, any other field only when
-auto-mapping is on; otherwise an unmapped variable is equal to itself alone. Both walks keep their own stack, so the
-depth of an expression is limited by memory only. Shared subtrees are walked like any others: skipping them would
-leave variables out of the bijection, and ``x + y`` would equal ``x + x``.
+auto-mapping is on; otherwise an unmapped variable is equal to itself alone. An object is equal to itself, and a
+variable met on both sides is mapped to itself, so ``x + y`` is not ``x + x``. Both walks keep their own stack: the
+depth of an expression is limited by memory only.
 
 Two things do not count: the placement of a value (the MemRef of its type; ``shares_memref_with`` asks that question),
 and which of INDEX and INT64 an integer constant or a loop variable has.
@@ -106,7 +106,9 @@ def _first_mismatch(lhs: Any, rhs: Any, auto: bool) -> _Mismatch | None:
     while stack:
         a, b, mapping, path, is_loop_var = pop()
         cls = type(a)
-        if a is b and cls in leaves:
+        if a is b:
+            if mapping and cls in _VARS and a not in forward and a not in backward:
+                forward[a] = backward[a] = a
             continue
         if cls is not type(b):
             found = _kinds_differ(a, b, path)
@@ -132,17 +134,13 @@ def _first_mismatch(lhs: Any, rhs: Any, auto: bool) -> _Mismatch | None:
                     return _Mismatch(path, _inconsistent(a, b, image, backward.get(b)), (a, b))
                 continue
             if not mapping:
-                if a is not b:
-                    return _Mismatch(path, "Variable pointer mismatch (without auto-mapping)", (a, b))
-                continue
+                return _Mismatch(path, "Variable pointer mismatch (without auto-mapping)", (a, b))
             forward[a] = b
             backward[b] = a
             if is_loop_var and _both_counters(a.type, b.type):
                 continue
             for name, _, label in _plan(cls).fields:
-                # an initial value is a use, even in a definition
-                mode = auto if name == "initValue" else mapping
-                push((getattr(a, name), getattr(b, name), mode, path if label is None else (path, label), False))
+                push((getattr(a, name), getattr(b, name), mapping, path if label is None else (path, label), False))
             continue
         if isinstance(a, Node):
             if isinstance(a, E.Op):
@@ -295,16 +293,20 @@ def _side_text(side: Any) -> str:
 
 
 def structural_hash(node: Any, enable_auto_mapping: bool = False) -> int:
-    """A hash that is equal for structurally equal nodes or types of one mode; stable within a process."""
+    """A hash that is equal for structurally equal nodes or types of one mode; stable within a process.
+
+    The one exception: two loops that share the object of their body and redefine one loop's variable in it. They are
+    equal, because a shared object is, although the variable means another thing on each side.
+    """
     if type(node) is ScalarType:
         return hash(node)
     numbers: dict[E.Var, int] = {}
     tokens: list[Any] = []
     emit = tokens.append
-    stack: list[tuple] = [(node, enable_auto_mapping, False)]
+    stack: list[tuple] = [(node, enable_auto_mapping, _USUAL)]
     pop, push = stack.pop, stack.append
     while stack:
-        value, mapping, is_loop_var = pop()
+        value, mapping, how = pop()
         cls = type(value)
         if cls is E.ConstInt:
             emit(value.value)
@@ -312,7 +314,7 @@ def structural_hash(node: Any, enable_auto_mapping: bool = False) -> int:
         elif cls is tuple or cls is list:
             emit(len(value))
             for item in reversed(value):
-                push((item, mapping, False))
+                push((item, mapping, how))
         elif cls in _VARS:
             number = numbers.get(value)
             if number is not None:
@@ -322,10 +324,10 @@ def structural_hash(node: Any, enable_auto_mapping: bool = False) -> int:
             else:
                 numbers[value] = len(numbers)
                 emit(cls)
-                if is_loop_var and _both_counters(value.type, value.type):
+                if how is _LOOP_VAR and _both_counters(value.type, value.type):
                     continue
                 for name, _, _ in _plan(cls).fields:
-                    push((getattr(value, name), enable_auto_mapping if name == "initValue" else mapping, False))
+                    push((getattr(value, name), mapping, _USUAL))
         elif isinstance(value, Node):
             if isinstance(value, E.Op):
                 emit(value.name)
@@ -333,17 +335,15 @@ def structural_hash(node: Any, enable_auto_mapping: bool = False) -> int:
             emit(cls)
             if cls is Program:
                 for key, function in reversed(value.functions.items()):
-                    push((function, mapping, False))
-                    push((key, mapping, False))
+                    push((function, mapping, _USUAL))
+                    push((key, mapping, _USUAL))
                 continue
-            for name, how, _ in _plan(cls).fields:
+            for name, role, _ in _plan(cls).fields:
                 child = getattr(value, name)
-                if how is _USUAL:
-                    push((child, mapping, False))
-                elif how is _SCOPE_ATTRS:
+                if role is _SCOPE_ATTRS:
                     _push_hash_map(child, mapping, push, "task_id_var")
                 else:
-                    push((child, True, how is _LOOP_VAR))
+                    push((child, mapping or role is not _USUAL, role))
         elif cls is dict:
             _push_hash_map(value, mapping, push)
         else:
@@ -353,5 +353,6 @@ def structural_hash(node: Any, enable_auto_mapping: bool = False) -> int:
 
 def _push_hash_map(value: dict, mapping: bool, push: Any, definition: str = "") -> None:
     for key in sorted(value, reverse=True):
-        push((value[key], mapping or key == definition, False))
-        push((key, mapping, False))
+        defines = key == definition
+        push((value[key], mapping or defines, _DEF if defines else _USUAL))
+        push((key, mapping, _USUAL))

@@ -152,6 +152,9 @@ class _View(Node, frozen=True, eq=False, gc=False):
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self._key() == other._key()
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
     def __hash__(self) -> int:
         return hash(self._key())
 
@@ -161,7 +164,7 @@ class _View(Node, frozen=True, eq=False, gc=False):
     __str__ = __repr__
 
 
-class TensorView(_View, frozen=True, eq=False, gc=False, metaclass=OverloadedMeta):
+class TensorView(_View, frozen=False, eq=False, gc=False, metaclass=OverloadedMeta):
     """Strides (elements), layout tag, valid region and pad policy of a tensor."""
 
     stride: tuple
@@ -174,6 +177,12 @@ class TensorView(_View, frozen=True, eq=False, gc=False, metaclass=OverloadedMet
         if layout is None and (stride or valid_shape or pad is not PadValue.null):
             raise ValueError("layout is required when a TensorView gives stride, valid_shape or pad")
         return dims(stride or ()), layout or TensorLayout.ND, dims(valid_shape or ()), pad
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Fields of a view may be set until a type uses it; the only mutable objects besides leading comments."""
+        if name not in self.__struct_fields__:
+            raise AttributeError(f"TensorView has no field '{name}'")
+        force_setattr(self, name, dims(value) if name in ("stride", "valid_shape") else value)
 
 
 class TileView(_View, frozen=True, eq=False, gc=False, metaclass=OverloadedMeta):

@@ -273,7 +273,7 @@ class IRVisitor(_Dispatching):
         self._scope(stmt)
 
     def visit_comm_domain_scope_stmt(self, stmt: S.CommDomainScopeStmt) -> None:
-        self._exprs(stmt.devices)
+        self._exprs(d for d in stmt.devices if isinstance(d, Expr))
         self._exprs(stmt.slots)
         self._scope(stmt)
 
@@ -548,7 +548,8 @@ class IRMutator(_Dispatching):
         return self._scope(stmt)
 
     def visit_comm_domain_scope_stmt(self, stmt: S.CommDomainScopeStmt) -> Stmt:
-        return self._scope(stmt, devices=self._exprs(stmt.devices), slots=tuple(self.visit_def(s) for s in stmt.slots))
+        devices = tuple(self.visit_expr(d) if isinstance(d, Expr) else d for d in stmt.devices)
+        return self._scope(stmt, devices=devices, slots=tuple(self.visit_def(s) for s in stmt.slots))
 
 
 IRMutator._table = {node: getattr(IRMutator, name) for node, name in METHOD_NAMES.items()}

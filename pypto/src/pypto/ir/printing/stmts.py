@@ -236,7 +236,7 @@ class StmtPrinter(TypePrinter):
         self.body(stmt.body, indent + _INDENT, results)
 
     def _comm_domain(self, stmt: S.CommDomainScopeStmt, indent: str, results: tuple) -> None:
-        devices = f"[{self.list(stmt.devices)}]" if stmt.devices else "all"
+        devices = self.value(stmt.devices) if stmt.devices else "all"
         slots = ", ".join([self.names.of.get(s.base) or s.base.name_hint for s in stmt.slots])
         self.lines.append(f"{indent}# pld.comm_domain: devices={devices}, slots=[{slots}]")
         self.stmts(S.flatten_to_stmts(stmt.body), indent, results)
