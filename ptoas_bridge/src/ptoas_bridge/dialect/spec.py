@@ -36,16 +36,12 @@ class OpSpec:
     dtypes: tuple[str, str] | None = None
     arch: str | None = None
     pure: bool = False
-
-    @property
-    def ins_range(self) -> tuple[int, int]:
-        """Least and greatest number of `ins` operands."""
-        return _range(self.ins)
-
-    @property
-    def outs_range(self) -> tuple[int, int]:
-        """Least and greatest number of `outs` operands."""
-        return _range(self.outs)
+    ins_range: tuple[int, int] = (0, 0)
+    """Least and greatest number of `ins` operands."""
+    outs_range: tuple[int, int] = (0, 0)
+    """Least and greatest number of `outs` operands."""
+    scratch: int = -1
+    """Position of the scratch role among `ins`, or -1."""
 
     def element_types(self, arch: str) -> frozenset[str] | None:
         """Element types the operation accepts on `arch`, or None when it has no such list."""
@@ -56,12 +52,9 @@ class OpSpec:
 
     def scratch_index(self, count: int) -> int:
         """Position of the scratch operand among `count` given `ins` operands, or -1."""
-        for position, role in enumerate(self.ins):
-            if role.name.startswith("tmp"):
-                if role.optional and count < len(self.ins):
-                    return -1
-                return min(position, count - 1)
-        return -1
+        if self.scratch < 0 or (count < len(self.ins) and self.ins[self.scratch].optional):
+            return -1
+        return min(self.scratch, count - 1)
 
 
 def _range(roles: tuple[Role, ...]) -> tuple[int, int]:
@@ -92,9 +85,11 @@ def op(
 ) -> OpSpec:
     """Declare `pto.<name>` (or a foreign operation when `name` has a dialect prefix) in the table."""
     full = name if name.split(".")[0] in ("arith", "scf", "func", "builtin") else "pto." + name
+    inputs, outputs = roles(ins), roles(outs)
+    scratch = next((i for i, role in enumerate(inputs) if role.name.startswith("tmp")), -1)
     spec = OpSpec(
-        full, roles(ins), roles(outs), form, pipe, call or name.upper().replace(".", "_"), attrs or {}, results,
-        None if dtypes is None else (dtypes, a5), arch, pure,
+        full, inputs, outputs, form, pipe, call or name.upper().replace(".", "_"), attrs or {}, results,
+        None if dtypes is None else (dtypes, a5), arch, pure, _range(inputs), _range(outputs), scratch,
     )  # fmt: skip
     REGISTRY[full] = spec
     return spec

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..dialect import types as T
 from ..dialect.ir import Operation, Value
+from ..errors import AssemblerError
 
 if TYPE_CHECKING:
     from .parser import Parser
@@ -115,13 +116,18 @@ def _load_option(p: Parser, op: Operation) -> None:
 
 def check_arity(p: Parser, op: Operation, at: int) -> None:
     """Fail when the number of clause operands does not fit the table."""
-    for clause, values, (low, high) in (
-        ("ins", op.ins, op.spec.ins_range),
-        ("outs", op.outs, op.spec.outs_range),
-    ):
-        if not low <= len(values) <= high:
-            wanted = str(low) if low == high else f"{low} to {high}" if high < 99 else f"at least {low}"
-            raise p.error(f"'{op.name}' op expects {wanted} operands in '{clause}', got {len(values)}", at)
+    spec = op.spec
+    low, high = spec.ins_range
+    if not low <= len(op.ins) <= high:
+        raise _arity_error(p, op, at, "ins", len(op.ins), low, high)
+    low, high = spec.outs_range
+    if not low <= len(op.outs) <= high:
+        raise _arity_error(p, op, at, "outs", len(op.outs), low, high)
+
+
+def _arity_error(p: Parser, op: Operation, at: int, clause: str, count: int, low: int, high: int) -> AssemblerError:
+    wanted = str(low) if low == high else f"{low} to {high}" if high < 99 else f"at least {low}"
+    return p.error(f"'{op.name}' op expects {wanted} operands in '{clause}', got {count}", at)
 
 
 @form("tgetval")

@@ -30,15 +30,17 @@ class FlagPair:
 def assign_events(pairs: list[FlagPair], order: dict[Operation, int], ends: dict[Operation, int]) -> list[FlagPair]:
     """Give each pair the lowest id that is free over its span; returns the pairs for which none is left."""
     dropped: list[FlagPair] = []
-    busy: dict[tuple[str, str], list[tuple[float, float, int]]] = {}
+    busy: dict[tuple[str, str], list[tuple[float, int]]] = {}
     for pair in sorted(pairs, key=lambda p: p.span(order, ends)):
         start, stop = pair.span(order, ends)
-        others = busy.setdefault((pair.src, pair.dst), [])
-        taken = {event for first, last, event in others if first <= stop and start <= last}
+        # Spans come sorted by their start, so only those that have not ended yet can meet this one.
+        live = [item for item in busy.get((pair.src, pair.dst), ()) if item[0] >= start]
+        busy[pair.src, pair.dst] = live
+        taken = {event for _, event in live}
         free = [event for event in range(EVENTS_PER_PAIR) if event not in taken]
         if not free:
             dropped.append(pair)
             continue
         pair.event = free[0]
-        others.append((start, stop, pair.event))
+        live.append((stop, pair.event))
     return dropped

@@ -79,6 +79,7 @@ class _Inserter:
         self.previous_end: dict[Operation, int] = {}
         self.position: dict[Operation, int] = {}
         self.pairs: dict[tuple, FlagPair] = {}
+        self.loop_pairs: dict[Operation, list[FlagPair]] = {}
         self.barriers: dict[Operation, list[str]] = {}
         self.effects: dict[Operation, Effects | None] = {}
         self.pipe_ops = 0
@@ -169,9 +170,8 @@ class _Inserter:
         self.time += 1
         for reaching, times in exits:
             reaching = [a.copy(None if a.carried is op else a.carried) for a in reaching]
-            for pair in self.pairs.values():
-                if pair.loop is op:
-                    self.apply(pair, reaching, start if times is None else times[pair.set_after])
+            for pair in self.loop_pairs.get(op, ()):
+                self.apply(pair, reaching, start if times is None else times[pair.set_after])
             merged.append(reaching)
         return _merge(merged)
 
@@ -259,6 +259,8 @@ class _Inserter:
         pair = self.pairs.get(key)
         if pair is None:
             pair = self.pairs[key] = FlagPair(access.pipe, pipe, set_after, wait_before, loop)
+            if loop is not None:
+                self.loop_pairs.setdefault(loop, []).append(pair)
         elif self.position[set_after] > self.position[pair.set_after]:
             pair.set_after = set_after
         times = self.end_time if loop is None else self.previous_end
@@ -345,7 +347,31 @@ def _merge(states: list[list[Access]]) -> list[Access]:
             common = {p: max(t, access.since[p]) for p, t in other.since.items() if p in access.since}
             other.since = common
             other.time = max(other.time, access.time)
-    return list(merged.values())
+    return _without_subsumed(list(merged.values()))
+
+
+def _without_subsumed(state: list[Access]) -> list[Access]:
+    """Drop an access when a later one of its pipe to the same memory demands at least as much.
+
+    A flag or barrier after the later access covers the earlier one too. The earlier must be known wherever the later
+    is, or a path that skips the later one (a loop without iterations) would lose its ordering.
+    """
+    kept: list[Access] = []
+    groups: dict[tuple, list[Access]] = {}
+    for access in sorted(state, key=lambda a: -a.time):
+        group = groups.setdefault((access.pipe, access.memory, access.carried), [])
+        if not any(_demands_as_much(later, access) for later in group):
+            group.append(access)
+            kept.append(access)
+    kept.reverse()
+    return kept
+
+
+def _demands_as_much(later: Access, earlier: Access) -> bool:
+    if earlier.writes and not later.writes:
+        return False
+    since = earlier.since
+    return all(since.get(pipe, time + 1) <= time for pipe, time in later.since.items())
 
 
 def _common_parent(first: tuple[Operation, ...], second: tuple[Operation, ...]) -> Operation | None:
