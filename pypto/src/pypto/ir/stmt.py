@@ -295,7 +295,7 @@ class RuntimeScopeStmt(ScopeStmt, frozen=True, eq=False, gc=False, metaclass=Ove
 
 
 class CommDomainScopeStmt(ScopeStmt, frozen=True, eq=False, gc=False, metaclass=OverloadedMeta):
-    """Windows (``slots``) live for the body on ``devices``, ints or expressions (empty = all). Created by a pass only."""
+    """Windows (``slots``) live for the body on ``devices``, ints or expressions, empty for all. Made by a pass only."""
 
     DEFS: ClassVar[tuple[str, ...]] = ("slots",)
     scope_kind: ClassVar[ScopeKind] = ScopeKind.CommDomain

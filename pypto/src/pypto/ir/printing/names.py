@@ -43,10 +43,11 @@ class Names:
         """The name of ``var``, a new one when it has none yet."""
         name = self.of.get(var)
         if name is None:
-            name = self.of[var] = self._fresh(identifier(var.name_hint))
+            name = self.of[var] = self.fresh(identifier(var.name_hint))
         return name
 
-    def _fresh(self, base: str) -> str:
+    def fresh(self, base: str) -> str:
+        """An identifier that nothing has yet."""
         name = base
         number = self._next.get(base, 0)
         while name in self.taken:

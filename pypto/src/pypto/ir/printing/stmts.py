@@ -225,10 +225,13 @@ class StmtPrinter(TypePrinter):
         if _binds(first, "tile.get_subblock_idx"):
             target, body = self.names.define(first.var), S.seq(rest)
         else:
-            target, body = "_", stmt.body
+            # The loop form always binds the lane, so reading the text adds the binding that a pass removed.
+            target, body = self.names.fresh("aiv_id"), stmt.body
         mode = f"mode={self.pl}.SplitMode.{SplitMode(stmt.split).name}"
         self.lines.append(f"{indent}for {target} in {self.pl}.split_aiv({stmt.count}, {mode}):")
+        outer, self.region_split = self.region_split, int(stmt.split)
         self.body(body, indent + _INDENT, results)
+        self.region_split = outer
 
     def _runtime(self, stmt: S.RuntimeScopeStmt, indent: str, results: tuple) -> None:
         args = [f"mode={self.pl}.ScopeMode.MANUAL"] if stmt.manual else []
