@@ -14,7 +14,7 @@ from pypto.ops.registry import op
 from pypto.ops.rules import require
 
 RW, W = ArgEffect.ReadWrite, ArgEffect.Write
-_OMITTED = object()
+_OMITTED: Any = ...
 _COLLECTIVE: dict[str, Any] = {"family": "dist_collective"}
 
 

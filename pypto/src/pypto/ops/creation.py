@@ -46,7 +46,7 @@ def _space_operand(space: Any) -> Any:
     return ConstInt(space.value, DataType.INT64, UNKNOWN_SPAN) if isinstance(space, MemorySpace) else space
 
 
-@op("tile.alloc", family="internal", front=_alloc_front, core_affinity="vector")
+@op("tile.alloc", family="internal", front=_alloc_front, core_affinity="vector", backends=BOTH)
 def tile_alloc(memory_space: MemRefOperand, size: Scalar, *, pinned: Attr[bool] = False) -> Type:
     """Identity of an allocation of ``size`` bytes in a memory space; written by the compiler only."""
     return PtrType.get()

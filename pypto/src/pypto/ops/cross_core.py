@@ -52,7 +52,7 @@ def _doubled(values: tuple, split: int) -> tuple:
 
 
 @op(
-    "tile.aiv_shard", family="cross_core", level="extended", front=_lane_front,
+    "tile.aiv_shard", family="cross_core", level="extended", front=_lane_front, hidden=("split", "lane_stride"),
     memory=MemorySpec((), MemorySpace.Vec), torch=lambda x, split, lane_stride=None, lane=0: (
         x.chunk(2, split - 1)[lane] if split else x
     ),
@@ -68,7 +68,7 @@ def tile_aiv_shard(x: Tile, *, split: Attr[int], lane_stride: Attr[int] = None) 
 
 
 @op(
-    "tile.aic_gather", family="cross_core", level="extended", front=_gather_front,
+    "tile.aic_gather", family="cross_core", level="extended", front=_gather_front, hidden=("split",),
     memory=MemorySpec((), MemorySpace.Mat),
 )  # fmt: skip
 def tile_aic_gather(x: Tile, *, split: Attr[int]) -> Type:
@@ -86,7 +86,10 @@ def _check_lane_tensor(name: str, operand: Any, split: int) -> None:
     _check_lane(name, operand, split)
 
 
-@op("tensor.aiv_shard", family="cross_core", level="extended", front=_gather_front, converts_to="custom")
+@op(
+    "tensor.aiv_shard", family="cross_core", level="extended", front=_gather_front, hidden=("split",),
+    converts_to="custom",
+)  # fmt: skip
 def tensor_aiv_shard(x: Tensor, *, split: Attr[int]) -> Type:
     """A cube result handed to the vector lanes, at tensor level."""
     name = "tensor.aiv_shard"
@@ -97,7 +100,10 @@ def tensor_aiv_shard(x: Tensor, *, split: Attr[int]) -> Type:
     return fresh_tensor(shape, x.type.dtype, valid)
 
 
-@op("tensor.aic_gather", family="cross_core", level="extended", front=_gather_front, converts_to="custom")
+@op(
+    "tensor.aic_gather", family="cross_core", level="extended", front=_gather_front, hidden=("split",),
+    converts_to="custom",
+)  # fmt: skip
 def tensor_aic_gather(x: Tensor, *, split: Attr[int]) -> Type:
     """Two lane halves rejoined for the cube, at tensor level."""
     _check_lane_tensor("tensor.aic_gather", x, split)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pypto.ir.dtype import DataType
-from pypto.ir.enums import ArgEffect, AtomicType, NotifyOp, TensorLayout, WaitCmp, WriteChannel
+from pypto.ir.enums import ArgEffect, AtomicType, MemorySpace, NotifyOp, TensorLayout, WaitCmp, WriteChannel
 from pypto.ir.expr import ConstInt, Expr, MakeTuple, as_expr
 from pypto.ir.scalar_ops import cast, mul
 from pypto.ir.span import UNKNOWN_SPAN
@@ -304,7 +304,7 @@ def _check_push(name: str, src: Any, target: Any, peer: Any, offsets: Any, atomi
 
 @op(
     "pld.tile.remote_store", front=_remote_store_front, effects={1: atomic_effect}, write_channel=WriteChannel.Dma,
-    memory=MemorySpec(((), ), None), backends=BOTH, **_RMA,
+    memory=MemorySpec(((MemorySpace.Vec, MemorySpace.Acc),), None), backends=BOTH, **_RMA,
 )  # fmt: skip
 def tile_remote_store(src_tile: Handle, target: Tensor, peer: Scalar, offsets: Shape, *, atomic: Attr[int] = 0) -> Type:
     """Copy a tile into a peer's slice."""

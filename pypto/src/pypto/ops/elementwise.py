@@ -103,9 +103,9 @@ def _partial(leaf: str, torch: Any, verb: str) -> None:
         require_same_dtype(name, src0, src1, "src0", "src1")
         return elementwise_tiles(name, src0, src1)
 
-    def tensor_rule(src0: Tensor, src1: Tensor) -> Type:
-        shape = S.broadcast(src0.type.shape, src1.type.shape, f"tensor.part_{leaf}")
-        return fresh_tensor(shape, S.promote(src0.type.dtype, src1.type.dtype))
+    def tensor_rule(lhs: Tensor, rhs: Tensor) -> Type:
+        shape = S.broadcast(lhs.type.shape, rhs.type.shape, f"tensor.part_{leaf}")
+        return fresh_tensor(shape, S.promote(lhs.type.dtype, rhs.type.dtype))
 
     doc = f"{verb} where both operands are valid; where one is valid, that one."
     tile_rule.__doc__ = tensor_rule.__doc__ = doc

@@ -125,7 +125,8 @@ def public_function(definition: OpDef) -> Callable[..., Expr]:
     function.__name__ = definition.python_name
     function.__qualname__ = f"{definition.name.rpartition('.')[0]}.{definition.python_name}"
     function.__doc__ = definition.doc
-    function.__signature__ = _with_span(signature)  # type: ignore[attr-defined]
+    shown = [p for p in signature.parameters.values() if p.name not in definition.hidden]
+    function.__signature__ = _with_span(signature.replace(parameters=shown))  # type: ignore[attr-defined]
     return function
 
 

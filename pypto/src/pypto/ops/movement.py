@@ -264,17 +264,26 @@ _EXTRACT_LAYOUTS = {
 }
 
 
+def _extract_front(src: Any, index_row: Any, index_col: Any, shape: Any, *, target_memory: MemorySpace) -> tuple:
+    return (src, index_row, index_col, shape), {"target_memory": target_memory}
+
+
 def _extract_value(src: Any, index_row: Any, index_col: Any, shape: Any, **_: Any) -> Any:
     return src[box((index_row, index_col), shape)].clone()
 
 
 @op(
-    "tile.extract", family="memory", level="extended", memory=MemorySpec((), MemorySpace.Vec), inplace_safe=False,
-    backends=BOTH, pto="pto.textract", keep=("target_memory",), pto_operands=lambda call: list(call.args[:3]),
-    torch=_extract_value,
+    "tile.extract", family="memory", level="extended", front=_extract_front, inplace_safe=False, backends=BOTH,
+    memory=MemorySpec((), MemorySpace.Vec), pto="pto.textract", keep=("target_memory",),
+    pto_operands=lambda call: list(call.args[:3]), torch=_extract_value,
 )  # fmt: skip
 def tile_extract(
-    src: Tile, index_row: Scalar, index_col: Scalar, shape: Shape, *, target_memory: Attr[MemorySpace]
+    src: Tile,
+    index_row: Scalar,
+    index_col: Scalar,
+    shape: Shape,
+    *,
+    target_memory: Attr[MemorySpace] = MemorySpace.Vec,
 ) -> Type:
     """Copy a 2-D window of a tile to another on-chip memory space."""
     name = "tile.extract"
@@ -433,7 +442,7 @@ def _check_written(name: str, target: Any, value: Any) -> None:
         raise ValueError(f"{name} requires a value of dtype {target.type.dtype}, but got {value.type.dtype}")
 
 
-@op("tensor.read", family="scalar_access", orchestration=True, converts_to="custom", torch=_at)
+@op("tensor.read", family="scalar_access", orchestration=True, backends=BOTH, converts_to="custom", torch=_at)
 def tensor_read(tensor: Tensor, indices: Shape) -> Type:
     """The element at the indices, read from global memory."""
     _check_indices("tensor.read", tensor, indices, flat=True)
@@ -441,7 +450,8 @@ def tensor_read(tensor: Tensor, indices: Shape) -> Type:
 
 
 @op(
-    "tensor.write", family="scalar_access", orchestration=True, converts_to="custom", effects={0: ArgEffect.Write},
+    "tensor.write", family="scalar_access", orchestration=True, backends=BOTH, converts_to="custom",
+    effects={0: ArgEffect.Write},
     write_channel=WriteChannel.Scalar, torch=_write_value,
 )  # fmt: skip
 def tensor_write(tensor: Tensor, indices: Shape, value: Element) -> Type:

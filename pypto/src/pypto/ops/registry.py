@@ -105,6 +105,7 @@ class OpDef(msgspec.Struct, eq=False, kw_only=True):
     rule: Callable[..., Type]
     front: Callable[..., tuple] | None = None
     python_name: str = ""
+    hidden: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     scalar_form: str | None = None
     memory: MemorySpec | None = None

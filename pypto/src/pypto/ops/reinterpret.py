@@ -52,6 +52,7 @@ def _view_value(x: Any, shape: Any = None, valid_shape: Any = None, layout: Any 
 
 @op(
     "tensor.view", family="view", level="extended", front=_view_front, memory=INHERIT, orchestration=True,
+    backends=BOTH,
     torch=_view_value,
 )  # fmt: skip
 def tensor_view(

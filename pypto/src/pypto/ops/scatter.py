@@ -195,7 +195,7 @@ def _update_value(input: Any, index: Any, src: Any, dim: int = -2) -> Any:
 
 
 @op(
-    "tile.scatter_update", family="gather_scatter", front=_update_front, memory=vec(3), backends=BOTH,
+    "tile.scatter_update", family="gather_scatter", front=_update_front, memory=vec(3),
     effects={0: ArgEffect.ReadWrite}, result_is_arg=0, converts_to="custom", keep=("dim",), torch=_update_value,
 )  # fmt: skip
 def tile_scatter_update(input: Tile, index: Tile, src: Tile, *, dim: Attr[int] = -2) -> Type:

@@ -231,14 +231,19 @@ def _array_front(extent: Any, dtype: DataType) -> tuple:
     return (const_index(extent) if isinstance(extent, int) else extent,), {"dtype": dtype}
 
 
-@op("array.create", family="array", front=_array_front, orchestration=True, torch=lambda extent, dtype: [0] * extent)
+@op(
+    "array.create", family="array", front=_array_front, orchestration=True, backends=BOTH,
+    torch=lambda extent, dtype: [0] * extent,
+)  # fmt: skip
 def array_create(extent: Scalar, dtype: Attr[DataType]) -> Type:
     """An uninitialised on-core array of integers, booleans or task ids."""
     require(S.const(extent) is not None, "array.create requires a compile-time extent")
     return ArrayType(dtype, extent)
 
 
-@op("array.get_element", family="array", orchestration=True, torch=lambda array, index: array[int(index)])
+@op(
+    "array.get_element", family="array", orchestration=True, backends=BOTH, torch=lambda array, index: array[int(index)]
+)  # fmt: skip
 def array_get_element(array: Array, index: Scalar) -> Type:
     """The element at an index."""
     _check_array_index("array.get_element", array, index)
@@ -266,7 +271,8 @@ def _updated(array: Any, index: Any, value: Any) -> Any:
 
 
 @op(
-    "array.update_element", family="array", front=_update_front, orchestration=True, effects={0: ArgEffect.ReadWrite},
+    "array.update_element", family="array", front=_update_front, orchestration=True, backends=BOTH,
+    effects={0: ArgEffect.ReadWrite},
     result_is_arg=0, torch=_updated,
 )  # fmt: skip
 def array_update_element(array: Array, index: Scalar, value: Scalar) -> Type:

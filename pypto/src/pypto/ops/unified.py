@@ -69,7 +69,8 @@ def unified(function: Callable[..., Expr]) -> Callable[..., Expr]:
             raise TypeError(f"pl.{function.__name__}: {error}") from None
         return function(*args, _span=span or caller_span(), **kwargs)
 
-    public = [p for n, p in signature.parameters.items() if n != "_span"]
+    hidden = {"_span", *getattr(function, "hidden", ())}
+    public = [p for n, p in signature.parameters.items() if n not in hidden]
     keyword = inspect.Parameter("span", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Span | None")
     at = len(public) - (bool(public) and public[-1].kind is inspect.Parameter.VAR_KEYWORD)
     dispatch.__signature__ = signature.replace(parameters=[*public[:at], keyword, *public[at:]])  # type: ignore[attr-defined]
@@ -434,6 +435,7 @@ def _lanes(name: str) -> None:
     def dispatch(x: Any, *, split: int | None = None, _span: Span) -> Expr:
         return _function(level(name, x), name)(x, split=split, span=_span)
 
+    dispatch.hidden = ("split",)  # type: ignore[attr-defined]
     _named(dispatch, name, "A value handed between the cube and its vector lanes.")
 
 

@@ -251,7 +251,8 @@ def _tensor_reshape_front(tensor: Any, shape: Any, valid_shape: Any = None) -> t
 
 
 @op(
-    "tensor.reshape", family="view", front=_tensor_reshape_front, memory=INHERIT, orchestration=True,
+    "tensor.reshape", family="view", front=_tensor_reshape_front, hidden=("valid_shape",), memory=INHERIT,
+    orchestration=True,
     converts_to="tile.reshape", torch=_reshape_value,
 )  # fmt: skip
 def tensor_reshape(input: Tensor, shape: Shape, valid_shape: Shape = None) -> Type:
@@ -344,7 +345,8 @@ def tile_transpose(input: Tile, axis1: Scalar, axis2: Scalar, tmp: Tile = None) 
 
 
 @op(
-    "tensor.transpose", family="view", front=_tensor_transpose_front, orchestration=True, converts_to="custom",
+    "tensor.transpose", family="view", front=_tensor_transpose_front, hidden=("valid_shape",), orchestration=True,
+    converts_to="custom",
     torch=_transpose_value,
 )  # fmt: skip
 def tensor_transpose(input: Tensor, axis1: Scalar, axis2: Scalar, valid_shape: Shape = None) -> Type:
@@ -438,7 +440,7 @@ def _dim_front(tensor: Any, axis: Any) -> tuple:
 
 
 @op(
-    "tensor.dim", family="shape_query", front=_dim_front, orchestration=True,
+    "tensor.dim", family="shape_query", front=_dim_front, orchestration=True, backends=BOTH,
     torch=lambda x, axis: x.shape[int(axis)],
 )  # fmt: skip
 def tensor_dim(tensor: Tensor, axis: Scalar) -> Type:
