@@ -50,6 +50,8 @@ from pypto.passes.tile.convert_tensor_to_tile_ops import convert_tensor_to_tile_
 from pypto.passes.tile.flatten_tile_nd_to_2d import flatten_tile_nd_to_2d
 from pypto.passes.tile.infer_tile_memory_space import infer_tile_memory_space
 from pypto.passes.tile.legalize_tile_cast import legalize_tile_cast
+from pypto.passes.tile.lower_composite_ops import lower_composite_ops
+from pypto.passes.tile.optimize_orch_tensors import optimize_orch_tensors
 from pypto.passes.tile.resolve_backend_op_layouts import resolve_backend_op_layouts
 
 
@@ -99,6 +101,8 @@ TABLE: list[Row] = [
     ("OutlineIncoreScopes", outline_incore_scopes, always),
     ("OutlineClusterScopes", outline_cluster_scopes, always),
     ("ConvertTensorToTileOps", convert_tensor_to_tile_ops, always),
+    ("OptimizeOrchTensors", optimize_orch_tensors, always),
+    ("LowerCompositeOps", lower_composite_ops, always),
     ("FlattenTileNdTo2D", flatten_tile_nd_to_2d, always),
     ("LegalizeTileCast", legalize_tile_cast, always),
     ("CanonicalizeTileSlice", canonicalize_tile_slice, always),

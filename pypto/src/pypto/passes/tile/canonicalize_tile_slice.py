@@ -249,8 +249,8 @@ def _check_accumulator(window: _Window, call: Call) -> None:
     one_block = col // _BLOCK == (col + width - 1) // _BLOCK
     if not (full_height or one_block):
         raise user_error(
-            f"{call.op.name}: the accumulator '{window.var.name_hint}' is a [{height}, {width}] window at [{row}, {col}] "
-            f"of a [{rows}, {const_value(window.base.type.shape[1])}] tile, which is not contiguous in L0C's block "
+            f"{call.op.name}: the accumulator '{window.var.name_hint}' is a [{height}, {width}] window at "
+            f"[{row}, {col}] of a [{rows}, {const_value(window.base.type.shape[1])}] tile, which is not contiguous in L0C's block "
             "layout; use one [rows, N*tiles] accumulator and slice its columns",
             span=call.span,
         )

@@ -59,11 +59,8 @@ def _has_work(function: Function) -> bool:
                 return True
         call = stmt.value if type(stmt) is AssignStmt else stmt.expr if type(stmt) is EvalStmt else None
         if isinstance(call, Call) and (
-            (call.op.name == "tile.transpose"
-            and len(call.args) == 3)
-            or (call.op.name == "tile.store"
-            and len(call.args) == 3
-            and len(call.args[2].type.shape) > 2)
+            (call.op.name == "tile.transpose" and len(call.args) == 3)
+            or (call.op.name == "tile.store" and len(call.args) == 3 and len(call.args[2].type.shape) > 2)
         ):
             return True
     return False

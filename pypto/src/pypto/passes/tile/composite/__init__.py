@@ -1,0 +1,3 @@
+"""Recipes of LowerCompositeOps; importing registers them."""
+
+from pypto.passes.tile.composite import collectives, trigonometry
