@@ -128,7 +128,7 @@ class ASTParser(
             return self._verbatim(body), False
         with self.collect() as stmts:
             if body:
-                self.parse_body(body, node.end_lineno)
+                self.parse_body(body, max([node.end_lineno or node.lineno, *self.comments]))
         return seq(stmts), False
 
     def _prologue(self, node: ast.FunctionDef) -> list[ast.stmt]:

@@ -33,7 +33,7 @@ class CallsMixin(ParserBase):
     def parse_call(self, node: ast.Call) -> Expr:
         func = node.func
         if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self":
-            if not self.scopes.is_defined("self") and "self" not in self.closure:
+            if self.program is not None and not self.scopes.is_defined("self"):
                 return self._method_call(func.attr, node)
         path = self.public_path(func)
         if path is not None:
@@ -65,6 +65,8 @@ class CallsMixin(ParserBase):
                 return self.parse_expression(self._only_argument(node, path))
             case "pl.system.task_dummy":
                 return self.parse_task_dummy(node)
+            case "pld.world_size" | "pld.system.world_size":
+                self.require_host("pld.world_size", node)
             case "pl.submit" | "pl.spmd_submit":
                 raise self.fail(
                     ParserSyntaxError, f"{path}(...) must be a statement of its own", node,

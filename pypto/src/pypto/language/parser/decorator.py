@@ -20,7 +20,7 @@ from pypto.language.parser.ast_parser import ASTParser, check_options
 from pypto.language.parser.context import FunctionOptions, ProgramContext, SourceInfo
 from pypto.language.parser.diagnostics import ParserError, ParserSyntaxError, ParserTypeError
 from pypto.language.parser.inline_templates import InlineFunction
-from pypto.language.parser.source_lookup import ParsedFile, find_definition
+from pypto.language.parser.source_lookup import ParsedFile, find_definition, get_class_source_lines
 from pypto.language.typing.dynamic import DynVar
 from pypto.language.typing.values import _Value
 
@@ -120,7 +120,7 @@ def program(cls: type | None = None, *, strict_ssa: bool = False) -> Any:
                 functions.append(_parse(definition, context))
         except ParserError as error:
             raise _with_source(error, source) from error.__cause__
-        span = functions[0].span if functions else Span.unknown()
+        span = _class_span(target, definitions[0])
         return Program([*functions, *_with_callees(context.externals)], target.__name__, span)
 
     return decorate if cls is None else decorate(cls)
@@ -182,6 +182,16 @@ def _with_source(error: ParserError, source: SourceInfo | None) -> ParserError:
     if error.source_lines is None and source is not None:
         error.source_lines = source.lines
     return error
+
+
+def _class_span(cls: type, first: _Definition) -> Span:
+    """Where the class begins; the place of its first method when the text of the class is not known."""
+    try:
+        lines, line = get_class_source_lines(cls)
+    except (OSError, TypeError):
+        span = first.parser.span(first.node)
+        return Span(span.filename, span.begin_line, 1)
+    return Span(first.source.file, line, len(lines[0]) - len(lines[0].lstrip()) + 1)
 
 
 def _with_callees(externals: dict[str, Function]) -> list[Function]:

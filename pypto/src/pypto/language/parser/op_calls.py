@@ -6,9 +6,11 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
+from pypto.ir.dtype import DataType
 from pypto.ir.expr import Call, ConstFloat, ConstInt, Expr, MakeTuple, as_expr
 from pypto.ir.node import make
 from pypto.ir.span import Span
+from pypto.ir.types import TensorType, TileType
 from pypto.language.parser.diagnostics import (
     BUG_CLASS_EXCEPTIONS,
     InvalidOperationError,
@@ -44,6 +46,7 @@ class OpCallsMixin(NamesMixin):
                 attrs = self.parse_attrs(keyword.value)
             else:
                 kwargs[keyword.arg] = self.operator_argument(keyword.value, keyword=True)
+        self._type_float_operands(name, args)
         label = f"{category} operation '{name}'"
         result = self._run(function, args, kwargs, node, label, self._ir_name(category, name))
         if attrs:
@@ -51,6 +54,15 @@ class OpCallsMixin(NamesMixin):
                 Call, result.op, result.args, result.kwargs, {**result.attrs, **attrs}, result.type, result.span
             )
         return result
+
+    @staticmethod
+    def _type_float_operands(name: str, args: list) -> None:
+        """A float literal next to a tensor or tile is an FP32 constant, which keeps its type; an int takes theirs."""
+        if not args or not isinstance(getattr(args[0], "type", None), (TensorType, TileType)) or "fillpad" in name:
+            return
+        for position, value in enumerate(args[1:], 1):
+            if isinstance(value, float):
+                args[position] = ConstFloat(value, DataType.FP32)
 
     def call_unified(self, name: str, args: list, kwargs: dict, node: ast.AST) -> Expr:
         """A unified operator built by the parser itself."""
@@ -140,7 +152,7 @@ class OpCallsMixin(NamesMixin):
         function = getattr(module, name, None) if module is not None and not name.startswith("__") else None
         if callable(function) and name in getattr(module, "__all__", ()):
             return function
-        if category in _CATEGORIES:
+        if category in _CATEGORIES and category.startswith("pl."):
             shown = f"{category} operation: {name}"
             raise self.fail(InvalidOperationError, f"Unknown {shown}", node, hint=self._near(name, module))
         raise self.fail(InvalidOperationError, f"Unknown operation '{path}'", node, hint=self._near(name, module))
@@ -186,6 +198,7 @@ class OpCallsMixin(NamesMixin):
             if printed is not None:
                 return printed
             message = concise_error_message(error, strip_trailing_span=True)
+            message = message.removesuffix(f" at {self.span(node)}")
             if not (isinstance(error, TypeError) and message.startswith(("pl.", "pld."))):
                 message = f"{label}: {message}"
             raise self.fail(InvalidOperationError, message, node) from error

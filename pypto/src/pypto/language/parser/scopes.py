@@ -291,8 +291,8 @@ class ScopesMixin(ParserBase):
         found.split_set_slots = self.public_path(entry.func) in _SPLITS
 
     def _positive_literal(self, node: ast.expr, what: str) -> int:
-        found, value = self.evaluator.try_eval_expr(node)
-        if not found or not isinstance(value, int) or isinstance(value, bool):
+        value = node.value if isinstance(node, ast.Constant) else None
+        if not isinstance(value, int) or isinstance(value, bool):
             raise self.fail(ParserSyntaxError, f"{what} must be an integer literal", node)
         if value <= 0:
             raise self.fail(ParserSyntaxError, f"{what} must be positive, got {value}", node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import linecache
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -102,3 +103,68 @@ def _cached(filename: str, lines: list[str]) -> ParsedFile | None:
         return None
     _FILES[filename] = (key, parsed)
     return parsed
+
+
+# -- classes -----------------------------------------------------------------------------------------------------
+
+_CLASS_LINE_INDEX_CACHE: dict[str, tuple[list[str], dict[str, int]]] = {}
+
+
+class _ClassLineIndexer(ast.NodeVisitor):
+    """Qualified class name -> line of its first decorator or ``class``; the first definition of a name wins."""
+
+    def __init__(self) -> None:
+        self.index: dict[str, int] = {}
+        self._stack: list[str] = []
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        self._stack += [node.name, "<locals>"]
+        self.generic_visit(node)
+        del self._stack[-2:]
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self._stack.append(node.name)
+        line = node.decorator_list[0].lineno if node.decorator_list else node.lineno
+        self.index.setdefault(".".join(self._stack), line)
+        self.generic_visit(node)
+        self._stack.pop()
+
+
+def _class_line_index(filename: str, lines: list[str]) -> dict[str, int]:
+    """The classes of a file, parsed once per content."""
+    known = _CLASS_LINE_INDEX_CACHE.get(filename)
+    if known is not None and (known[0] is lines or known[0] == lines):
+        return known[1]
+    indexer = _ClassLineIndexer()
+    indexer.visit(ast.parse("".join(lines)))
+    _CLASS_LINE_INDEX_CACHE[filename] = (lines, indexer.index)
+    return indexer.index
+
+
+def _records_own_first_line(cls: type) -> bool:
+    """Newer Python versions store the line on the class."""
+    return "__firstlineno__" in vars(cls)
+
+
+def _indexed_class_source_lines(cls: type) -> tuple[list[str], int] | None:
+    """``inspect.getsourcelines(cls)`` from the index of its file; None when the index cannot answer."""
+    if _records_own_first_line(cls):
+        return None
+    try:
+        filename = inspect.getsourcefile(cls) or ""
+    except TypeError:
+        return None
+    linecache.checkcache(filename)
+    lines = linecache.getlines(filename)
+    try:
+        line = _class_line_index(filename, lines).get(cls.__qualname__) if lines else None
+    except SyntaxError:
+        return None
+    return None if line is None else (inspect.getblock(lines[line - 1 :]), line)
+
+
+def get_class_source_lines(cls: type) -> tuple[list[str], int]:
+    """The lines of a class and the number of the first one; ``OSError`` when its text is not available."""
+    return _indexed_class_source_lines(cls) or inspect.getsourcelines(cls)

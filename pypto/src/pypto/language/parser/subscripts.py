@@ -77,6 +77,14 @@ class SubscriptsMixin(ParserBase):
                 node, hint=f"Use at most {rank} indices",
             )  # fmt: skip
         axes = [self._axis(n, what) for n in nodes]
+        for position, axis in enumerate(axes):
+            if axis.index is not None and not isinstance(axis.index.type, ScalarType):
+                raise self.fail(
+                    ParserSyntaxError,
+                    f"{what.capitalize()} subscript index element {position} must be ScalarType, got "
+                    f"{type(axis.index.type).__name__}",
+                    axis.node,
+                )
         return axes + [Axis(None) for _ in range(rank - len(axes))]
 
     def _axis(self, node: ast.expr, what: str) -> Axis:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pypto.ir.dtype import DataType
 from pypto.ir.expr import ConstInt, Var
 from pypto.ir.types import (
     ArrayType,
@@ -54,6 +55,8 @@ def _problem(annotated: Type, inferred: Type) -> str | None:
         for axis, (a, i) in enumerate(zip(a_shape, i_shape)):
             if isinstance(a, ConstInt) and isinstance(i, ConstInt) and a.value != i.value:
                 return f"shape dimension {axis} = {a.value} but expression has shape dimension {axis} = {i.value}"
+    if isinstance(annotated, ScalarType) and inferred.dtype == DataType.INDEX and annotated.dtype.is_int():
+        return None
     if isinstance(annotated, (TensorType, TileType, ArrayType, ScalarType)) and annotated.dtype != inferred.dtype:
         return f"dtype {annotated.dtype} but expression has dtype {inferred.dtype}"
     return None
@@ -131,4 +134,6 @@ def same_kind_of_value(old: Type, new: Type) -> bool:
     """May a name of type ``old`` be bound to a value of type ``new``? Views and memory may differ."""
     if isinstance(old, UnknownType) or isinstance(new, UnknownType):
         return True
+    if isinstance(old, ScalarType) and isinstance(new, ScalarType):
+        return old.dtype == new.dtype or {old.dtype, new.dtype} == {DataType.INDEX, DataType.INT64}
     return _problem(new, old) is None

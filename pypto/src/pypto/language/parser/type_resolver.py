@@ -295,7 +295,9 @@ class TypeResolver:
             if found:
                 return self._dim_value(value, f"Shape variable '{ast.unparse(node)}'", node)
         if self.parse_expression is None:
-            raise self.fail(f"Cannot resolve shape dimension '{ast.unparse(node)}'", node)
+            raise self.fail(
+                f"Shape dimension '{ast.unparse(node)}' must be an integer constant or bare variable here", node
+            )
         value = self.parse_expression(node)
         if not (isinstance(value.type, ScalarType) and value.type.dtype.is_int()):
             raise self.fail(f"'{ast.unparse(node)}' must be an index expression", node)

@@ -13,20 +13,20 @@ from pypto.language.parser.diagnostics import InvalidOperationError, ParserSynta
 class WindowsMixin(ParserBase):
     """Parses window allocations."""
 
+    def require_host(self, word: str, node: ast.AST) -> None:
+        """Only the body of a HOST orchestrator, outside device scopes, may use ``word``."""
+        if self.options.level is not Level.HOST:
+            raise self.fail(
+                ParserSyntaxError, f"{word}() is only allowed in a HOST-level function", node,
+                hint="Declare @pl.function(level=pl.Level.HOST, role=pl.Role.Orchestrator)",
+            )  # fmt: skip
+        if self.inside("incore", "spmd", "cluster", "split_aiv"):
+            raise self.fail(ParserSyntaxError, f"{word}() cannot be used inside an InCore or other device scope", node)
+
     def parse_window_allocation(self, node: ast.expr, name: str) -> Expr:
         """``name = pld.alloc_window_buffer(...)`` in a HOST function; the name must be new in the program."""
         assert isinstance(node, ast.Call)
-        if self.inside("incore", "spmd", "cluster", "split_aiv"):
-            raise self.fail(
-                ParserSyntaxError,
-                "pld.alloc_window_buffer() cannot be used inside an InCore or other device scope",
-                node,
-            )
-        if self.options.level is not Level.HOST:
-            raise self.fail(
-                ParserSyntaxError, "pld.alloc_window_buffer() is only allowed in a HOST-level function", node,
-                hint="Declare @pl.function(level=pl.Level.HOST, role=pl.Role.Orchestrator)",
-            )  # fmt: skip
+        self.require_host("pld.alloc_window_buffer", node)
         if any(k.arg == "name" for k in node.keywords):
             raise self.fail(
                 ParserSyntaxError, "'name' kwarg cannot be passed explicitly; it comes from the assigned variable", node

@@ -41,6 +41,11 @@ class _Value(metaclass=_TypeMeta):
 
     _expr: Expr | None = None
 
+    @property
+    def expr(self) -> Expr | None:
+        """The wrapped expression, None for an annotation."""
+        return self._expr
+
     def unwrap(self) -> Expr:
         """The wrapped expression; ``ValueError`` for an annotation."""
         if self._expr is None:
