@@ -193,16 +193,16 @@ class _Printer(StmtPrinter):
 
 class _Callees(IRVisitor):
     def __init__(self) -> None:
-        self.names: dict[str, None] = {}
+        self.names: set[str] = set()
 
     def visit_call(self, call: Call) -> None:
         if isinstance(call.op, GlobalVar):
-            self.names[call.op.name] = None
+            self.names.add(call.op.name)
         for arg in call.args:
             self.visit_expr(arg)
 
     def visit_submit(self, submit: Submit) -> None:
-        self.names[submit.op.name] = None
+        self.names.add(submit.op.name)
         for arg in submit.args:
             self.visit_expr(arg)
 
@@ -211,7 +211,7 @@ class _Callees(IRVisitor):
 
 
 def _callees_first(program: Program) -> list[Function]:
-    """Functions depth first over calls, otherwise in name order."""
+    """Functions after the functions they call, otherwise in name order."""
     by_name = {key.name: function for key, function in program.functions.items()}
     ordered: list[Function] = []
     state: dict[str, int] = {}  # 1 while its callees are placed, 2 when placed
@@ -235,4 +235,4 @@ def _callees(function: Function) -> list[str]:
     collector = _Callees()
     if function.body is not None:
         collector.visit_stmt(function.body)
-    return list(collector.names)
+    return sorted(collector.names)

@@ -65,6 +65,7 @@ class ExprPrinter:
         self.mark_free = False  # inside a function, where every variable must be a parameter or defined
         self.in_program = False
         self.in_dimension = False
+        self.assigned_name: str | None = None  # the variable that takes the printed value
         self.region_split: int | None = None  # inside a split_aiv region: the split that crossings take from it
         self._table = {
             **dict.fromkeys(E.BINARY_CLASSES, self._binary),
@@ -237,6 +238,8 @@ class ExprPrinter:
             named.update(zip(("gm_workspace", "used_cores"), [self.expr(a) for a in args]))
             args = []
             kwargs = {key: kwargs[key] for key in ("mode", "core_type") if key in kwargs}
+        elif name == "pld.tensor.alloc_window_buffer" and kwargs.get("name") == self.assigned_name:
+            kwargs.pop("name", None)  # the parser takes it from the assignment
         elif name.endswith((".aiv_shard", ".aic_gather")) and kwargs.get("split") == self.region_split:
             kwargs.pop("split", None)
         texts = [self.expr(a) for a in args]

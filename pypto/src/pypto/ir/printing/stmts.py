@@ -73,7 +73,9 @@ class StmtPrinter(TypePrinter):
         return name if self.concise else f"{name}: {self.type(var.type)}"
 
     def _assign(self, stmt: S.AssignStmt, indent: str, results: tuple) -> None:
+        self.assigned_name = self.names.define(stmt.var)
         value = self.expr(stmt.value)
+        self.assigned_name = None
         self.lines.append(f"{indent}{self._target(stmt.var)} = {value}")
 
     def _yield(self, stmt: S.YieldStmt, indent: str, results: tuple) -> None:
