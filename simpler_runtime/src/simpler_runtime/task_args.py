@@ -16,7 +16,8 @@ CHIP_MAX_SCALAR_ARGS = 128
 def scalar_to_uint64(value: Any) -> int:
     """The 64-bit slot of a scalar: its object bytes in the low bytes, zeroes above.
 
-    A Python float travels as float32, an int as its low 64 bits, a ctypes or numpy scalar with its own width.
+    A Python float (and numpy's float64, which is one) travels as float32, an int as its low 64 bits, other ctypes and
+    numpy scalars with their own width.
     """
     if isinstance(value, bool):
         return int(value)
