@@ -47,14 +47,17 @@ class Lineage:
         else:
             for stmt in iter_stmts(function.body):
                 if type(stmt) is ReturnStmt:
-                    values = [
-                        position.get(origin.get(v)) if isinstance(v, Var) and isinstance(v.type, TensorType) else None
-                        for v in stmt.value
-                    ]
+                    values = [position.get(self._origin_of(v, origin)) for v in stmt.value]
                     result = values if not result else [a if a == b else None for a, b in zip(result, values)]
         self._busy.discard(name)
         self._returned[name] = result
         return result
+
+    def _origin_of(self, value: Expr | None, origin: dict[Var, Var]) -> Var | None:
+        """The parameter that a returned expression is; a call that writes a parameter in place counts."""
+        while value is not None and not isinstance(value, Var):
+            value = self.alias_source(value, {})
+        return origin.get(value) if value is not None and isinstance(value.type, TensorType) else None
 
     def origins(self, function: Function) -> dict[Var, Var]:
         """Variable -> the parameter object it is, for every tensor of the function that is one."""

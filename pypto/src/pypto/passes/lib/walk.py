@@ -77,11 +77,18 @@ def stmt_call(stmt: Stmt) -> Call | Submit | None:
 
 
 def iter_calls(stmt: Stmt | None) -> Iterator[tuple[Stmt, Call | Submit]]:
-    """(statement, call) of every statement-level call and submit below ``stmt`` in program order."""
+    """(statement, call) of every statement-level call and submit below ``stmt`` in program order.
+
+    Calls that a return statement returns directly are included.
+    """
     for node in iter_stmts(stmt):
         call = stmt_call(node)
         if call is not None:
             yield node, call
+        elif type(node) is ReturnStmt:
+            for value in node.value:
+                if isinstance(value, (Call, Submit)):
+                    yield node, value
 
 
 def op_name(stmt: Stmt) -> str:

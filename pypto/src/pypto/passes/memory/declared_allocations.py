@@ -86,10 +86,9 @@ class DeclaredAllocations:
         slot = None if memref.slot_index_ is None else visit(memref.slot_index_)
         number = 0 if slot is None else const_value(slot)
         offset = mul(slot, found.slot_bytes) if number is None else int64(number * found.slot_bytes)
-        size = shaped_bytes(var.type)
         return make(
-            MemRef, found.pointer.name_hint, MemRefType.get(), memref.span, _next_id(), found.pointer, offset, size,
-            False, found.slots, slot,
+            MemRef, found.pointer.name_hint, MemRefType.get(), memref.span, _next_id(), found.pointer, offset,
+            found.slot_bytes, False, found.slots, slot,
         )  # fmt: skip
 
     def allocations(self) -> list[tuple[Var, MemorySpace, int]]:

@@ -12,6 +12,8 @@ from pypto.ir.types import TileType, TileView, Type, UnknownType
 from pypto.ops.registry import op_ref
 from pypto.passes.context import backend_handler
 from pypto.passes.lib.core_affinity import is_cube_space, space_of
+from pypto.passes.lib.rewrite import Retype
+from pypto.passes.lib.walk import iter_calls
 
 #: (blayout, slayout) of a tile in the two fractal operand spaces.
 _OPERAND_LAYOUT = {
@@ -60,7 +62,7 @@ def boundary_code(call: Call) -> int:
     axis = 0 if mode is SplitMode.UP_DOWN else 1
     full = call.args[0].type if call.op.name == "tile.aiv_shard" else call.type
     physical, valid = const_value(full.shape[axis]), const_value(full.valid_shape[axis])
-    stride = call.kwargs.get("lane_stride") or (None if physical is None else physical // 2)
+    stride = call.kwargs.get("lane_stride") or (None if physical is None else (physical + 1) // 2)
     if valid is None or stride is None:
         return int(mode)
     first, second = (min(max(valid - lane * stride, 0), stride) for lane in (0, 1))
@@ -101,6 +103,16 @@ def vector_side(stmt: AssignStmt) -> list[Stmt]:
         return [pop("tile.tpop_from_aic", stmt.var, kwargs, span)]
     moves, tile = fractal_form(call.args[0], span)
     return [*moves, push("tile.tpush_to_aic", tile, kwargs, span)]
+
+
+def gathers_land_in_mat(body: Stmt) -> Stmt:
+    """A gathered tile is popped into Mat, so its readers are cube code whatever space it was written for."""
+    types = {
+        stmt.var: _in_mat(stmt.var.type)
+        for stmt, call in iter_calls(body)
+        if call.op.name == "tile.aic_gather" and space_of(stmt.var) is not MemorySpace.Mat
+    }
+    return Retype(types).visit_stmt(body) if types else body
 
 
 def _in_mat(kind: TileType) -> TileType:

@@ -17,7 +17,8 @@ from pypto.passes.lib.core_affinity import PLACEMENT, Affinity, stmt_affinity
 from pypto.passes.lib.lineage import Lineage
 from pypto.passes.lib.rewrite import rebuild_lists, with_body
 from pypto.passes.lib.walk import iter_calls, iter_stmts, map_functions, op_name, stmt_call
-from pypto.passes.mixed.crossings import fractal_form
+from pypto.passes.mixed.crossings import fractal_form, gathers_land_in_mat
+from pypto.passes.mixed.deferred_waiters import check_deferred_waiters
 from pypto.passes.mixed.gm_exchange import fence_gm_exchanges
 from pypto.passes.mixed.group_members import align_group_members
 from pypto.passes.mixed.pipe_setup import has_setup, pipe_shape, setup, with_setup
@@ -94,7 +95,7 @@ class _Expansion:
     def __init__(self, function: Function, origins: dict[Var, Var]) -> None:
         self.name = function.name
         check_split_transposes(function)
-        body = fence_gm_exchanges(_without_regions(function.body), origins)
+        body = fence_gm_exchanges(gathers_land_in_mat(_without_regions(function.body)), origins)
         function = with_body(function, body)
         cube = Side(function, Affinity.CUBE, origins).build()
         vector = Side(function, Affinity.VECTOR, origins).build()
@@ -259,6 +260,7 @@ def _dispatch_both_lanes(program: Program) -> Program:
 )
 def expand_mixed_kernel(program: Program) -> Program:
     """Pure kernels change their type; a mixed kernel ``F`` becomes ``F_aic``, ``F_aiv`` and a Group ``F``."""
+    check_deferred_waiters(program)
     lineage = Lineage(program)
     expansions: dict[str, _Expansion] = {}
     functions: list[Function] = []

@@ -48,8 +48,8 @@ def _align(program: Program, group: Function) -> Program:
             )
     renamed: dict[str, str] = {}
     added: list[Function] = []
+    shared = any(_has_other_callers(program, group, m.name) for m in (cube, vector))
     for call, member, suffix in ((cube_call, cube, "aic"), (vector_call, vector, "aiv")):
-        shared = _has_other_callers(program, group, member.name)
         name = f"{group.name}_{suffix}_adapter" if shared else member.name
         renamed[member.name] = name
         added.append(_rebuilt(member, call, group, name))
@@ -107,5 +107,19 @@ class _Forward(IRMutator):
         self._renamed, self._args = renamed, group.params
 
     def visit_call(self, call: Call) -> Expr:
+        return self._forwarded(call) or super().visit_call(call)
+
+    def visit_submit(self, submit: Submit) -> Expr:
+        return self._forwarded(submit) or super().visit_submit(submit)
+
+    def _forwarded(self, call: Call | Submit) -> Expr | None:
         new = self._renamed.get(call.op.name) if isinstance(call.op, GlobalVar) else None
-        return super().visit_call(call) if new is None else replace(call, op=GlobalVar(new), args=self._args)
+        if new is None:
+            return None
+        attrs = {k: v for k, v in call.attrs.items() if k != "arg_directions"}
+        overrides = attrs.get("arg_direction_overrides")
+        if overrides:
+            # The overrides count arguments; every argument moved to its place among the group's parameters.
+            places = [next((i for i, p in enumerate(self._args) if p is arg), None) for arg in call.args]
+            attrs["arg_direction_overrides"] = [places[i] for i in overrides if places[i] is not None]
+        return replace(call, op=GlobalVar(new), args=self._args, attrs=attrs)

@@ -57,34 +57,36 @@ def _consumers(body: Stmt, trips: int | None) -> Iterator[tuple[Var, int | None]
                 yield from _consumers(nested, trips)
 
 
-def _updated_arrays(loop: ForStmt) -> set[Var]:
-    """Arrays that the loop writes, under every name they have in it."""
-    names: dict[Var, Var] = {}
+class _ArrayNames:
+    """Names of one array through loop carries and in-place updates; a plain copy is an array of its own."""
 
-    def root(var: Var) -> Var:
-        while var in names:
-            var = names[var]
+    def __init__(self, body: Stmt) -> None:
+        self._source: dict[Var, Var] = {}
+        for stmt in iter_stmts(body):
+            if isinstance(stmt, (ForStmt, WhileStmt)):
+                for arg, result in zip(stmt.iter_args, stmt.return_vars):
+                    if isinstance(arg.type, ArrayType) and isinstance(arg.initValue, Var):
+                        self._source[arg] = self._source[result] = arg.initValue
+            elif isinstance(stmt, IfStmt):
+                for result, value in zip(stmt.return_vars, yielded(stmt.then_body)):
+                    if isinstance(result.type, ArrayType) and isinstance(value, Var):
+                        self._source[result] = value
+            elif _is_update(stmt):
+                self._source[stmt.var] = stmt.value.args[0]
+
+    def root(self, var: Var) -> Var:
+        while var in self._source:
+            var = self._source[var]
         return var
 
-    written: set[Var] = set()
-    for stmt in (loop, *iter_stmts(loop.body)):
-        if isinstance(stmt, (ForStmt, WhileStmt)):
-            for arg, result in zip(stmt.iter_args, stmt.return_vars):
-                if isinstance(arg.type, ArrayType) and isinstance(arg.initValue, Var):
-                    names[arg] = names[result] = arg.initValue
-        elif isinstance(stmt, IfStmt):
-            for result, value in zip(stmt.return_vars, yielded(stmt.then_body)):
-                if isinstance(result.type, ArrayType) and isinstance(value, Var):
-                    names[result] = value
-        elif type(stmt) is AssignStmt and isinstance(stmt.var.type, ArrayType):
-            value = stmt.value
-            if isinstance(value, Var):
-                names[stmt.var] = value
-            elif isinstance(value, Call) and value.op.name == "array.update_element":
-                names[stmt.var] = value.args[0]
-                written.add(value.args[0])
-    roots = {root(v) for v in written if isinstance(v, Var)}
-    return roots | {v for v in names if root(v) in roots}
+    def updated_in(self, loop: ForStmt) -> set[Var]:
+        """Roots of the arrays that the loop writes."""
+        return {self.root(s.value.args[0]) for s in iter_stmts(loop.body) if _is_update(s)}
+
+
+def _is_update(stmt: Stmt) -> bool:
+    value = stmt.value if type(stmt) is AssignStmt else None
+    return isinstance(value, Call) and value.op.name == "array.update_element" and isinstance(value.args[0], Var)
 
 
 class _DepsTo(IRMutator):
@@ -104,8 +106,9 @@ class _DepsTo(IRMutator):
 
 
 class _Fences:
-    def __init__(self) -> None:
+    def __init__(self, body: Stmt) -> None:
         self._count = 0
+        self._names = _ArrayNames(body)
 
     def rewrite(self, stmt: Stmt, manual: bool) -> Stmt:
         kind = type(stmt)
@@ -147,8 +150,8 @@ class _Fences:
                 continue
             if producers * consumers - (producers + consumers) <= 0:
                 continue
-            updated = _updated_arrays(loop) if updated is None else updated
-            if array in updated:
+            updated = self._names.updated_in(loop) if updated is None else updated
+            if self._names.root(array) in updated:
                 continue
             barrier = Var(f"phase_fence_barrier_{self._count}_tid", scalar_type(DataType.TASK_ID), loop.span)
             self._count += 1
@@ -171,4 +174,4 @@ def expand_manual_phase_fence(function: Function) -> Function:
         return function
     if not any(_array_dep(stmt) is not None for stmt in iter_stmts(function.body)):
         return function
-    return with_body(function, _Fences().rewrite(function.body, False))
+    return with_body(function, _Fences(function.body).rewrite(function.body, False))
