@@ -61,7 +61,7 @@ def _attribute(types: tuple[type, ...], value: Any) -> Any:
 
 def _default_front(definition: OpDef) -> Callable[..., tuple]:
     """Binding of a call against the rule's own signature."""
-    signature = inspect.signature(definition.rule)
+    signature = definition.signature
     params = {p.name: p for p in definition.params}
     attrs = definition.attrs
 
@@ -84,7 +84,6 @@ def _default_front(definition: OpDef) -> Callable[..., tuple]:
         kept = {n: values[n] for n in attrs if n in values and (attrs[n].keep or values[n] != attrs[n].default)}
         return operands, kept
 
-    front.__signature__ = signature  # type: ignore[attr-defined]
     return front
 
 
@@ -110,7 +109,7 @@ def emit(definition: OpDef, operands: Sequence[Any], attrs: dict[str, Any], span
 def public_function(definition: OpDef) -> Callable[..., Expr]:
     """The Python function of an operator."""
     front = definition.front or _default_front(definition)
-    signature = inspect.signature(front)
+    signature = definition.signature if definition.front is None else inspect.signature(front)
     scalar_form = definition.scalar_form
 
     def function(*args: Any, **kwargs: Any) -> Expr:

@@ -103,6 +103,7 @@ class OpDef(msgspec.Struct, eq=False, kw_only=True):
     params: tuple[OpParam, ...] = ()
     attrs: dict[str, AttrSpec] = {}
     rule: Callable[..., Type]
+    signature: inspect.Signature
     front: Callable[..., tuple] | None = None
     python_name: str = ""
     hidden: tuple[str, ...] = ()
@@ -129,6 +130,9 @@ class OpDef(msgspec.Struct, eq=False, kw_only=True):
     torch: Callable[..., Any] | None = None
     outputs: int = 1
     doc: str = ""
+    min_operands: int = 0
+    required_attrs: tuple[str, ...] = ()
+    operands_first: bool = True
 
     @property
     def declares_effects(self) -> bool:
@@ -148,9 +152,12 @@ class OpDef(msgspec.Struct, eq=False, kw_only=True):
         """
         try:
             self._check_operands(args)
+            if not self.attrs:
+                return self.rule(*args)
             self._check_attrs(kwargs)
-            operands, attrs = self._bind(args, kwargs)
-            return self.rule(*operands, **attrs)
+            if self.operands_first:
+                return self.rule(*args, **kwargs)
+            return self.rule(**{p.name: a for p, a in zip(self.params, args)}, **kwargs)
         except (ValueError, TypeError) as error:
             if not span.is_valid():
                 raise
@@ -159,8 +166,7 @@ class OpDef(msgspec.Struct, eq=False, kw_only=True):
             raise InternalError(error.message, span=span) from error
 
     def _check_operands(self, args: tuple[Expr, ...]) -> None:
-        params = self.params
-        low = sum(1 for p in params if not p.optional)
+        params, low = self.params, self.min_operands
         variadic = bool(params) and params[-1].variadic
         if len(args) < low or (len(args) > len(params) and not variadic):
             wanted = f"at least {low}" if variadic else str(low) if low == len(params) else f"{low} to {len(params)}"
@@ -169,10 +175,10 @@ class OpDef(msgspec.Struct, eq=False, kw_only=True):
                 f"The operator {self.name} requires {wanted} argument{plural} "
                 f"({', '.join(p.name for p in params)}), but got {len(args)}"
             )
+        last = len(params) - 1
         for index, arg in enumerate(args):
-            param = params[min(index, len(params) - 1)]
-            accepted = KINDS[param.kind]
-            if not accepted(arg):
+            param = params[index if index < last else last]
+            if not KINDS[param.kind](arg):
                 raise ValueError(
                     f"The operator {self.name} requires argument {index} ({param.name}) to be a "
                     f"{_KIND_TEXT.get(param.kind, param.kind)}, but got {type(arg.type).__name__}"
@@ -180,8 +186,6 @@ class OpDef(msgspec.Struct, eq=False, kw_only=True):
 
     def _check_attrs(self, kwargs: dict[str, Any]) -> None:
         attrs = self.attrs
-        if not attrs:
-            return
         for name, value in kwargs.items():
             spec = attrs.get(name)
             if spec is None:
@@ -193,17 +197,9 @@ class OpDef(msgspec.Struct, eq=False, kw_only=True):
                     f"Kwarg '{name}' for operator '{self.name}' has incompatible type: "
                     f"expected {'|'.join(t.__name__ for t in spec.type)}, got {type(value).__name__}"
                 )
-        for name, spec in attrs.items():
-            if spec.required and name not in kwargs:
+        for name in self.required_attrs:
+            if name not in kwargs:
                 raise ValueError(f"{self.name} requires a '{name}' kwarg")
-
-    def _bind(self, args: tuple[Expr, ...], kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
-        attrs = {n: kwargs.get(n, s.default) for n, s in self.attrs.items()}
-        if self.params and self.params[-1].variadic:
-            return args, attrs
-        operands = {p.name: a for p, a in zip(self.params, args)}
-        operands.update(attrs)
-        return (), operands
 
 
 def _attr_accepts(types: tuple[type, ...], value: Any) -> bool:
@@ -278,11 +274,11 @@ _KIND_NAMES = {
 
 
 def _read_signature(
-    rule: Callable, keep: tuple[str, ...], required: tuple[str, ...]
+    signature: inspect.Signature, keep: tuple[str, ...], required: tuple[str, ...]
 ) -> tuple[tuple[OpParam, ...], dict[str, AttrSpec]]:
     params: list[OpParam] = []
     attrs: dict[str, AttrSpec] = {}
-    for parameter in inspect.signature(rule).parameters.values():
+    for parameter in signature.parameters.values():
         text = str(parameter.annotation).replace(" | None", "")
         has_default = parameter.default is not inspect.Parameter.empty
         match = re.fullmatch(r"Attr\[(.*)\]", text)
@@ -296,6 +292,16 @@ def _read_signature(
         variadic = parameter.kind is inspect.Parameter.VAR_POSITIONAL
         params.append(OpParam(parameter.name, kind, has_default or variadic, variadic, "Element" in text))
     return tuple(params), attrs
+
+
+def _operands_first(signature: inspect.Signature, attrs: dict[str, AttrSpec]) -> bool:
+    """True when no operand follows an attribute, so that operands can be passed by position."""
+    seen_attr = False
+    for name in signature.parameters:
+        seen_attr = seen_attr or name in attrs
+        if seen_attr and name not in attrs:
+            return False
+    return True
 
 
 def op(
@@ -329,13 +335,16 @@ def op(
     def register(rule: Callable[..., Type]) -> Callable[..., Type]:
         if name in _OPS:
             raise ValueError(f"operator '{name}' is registered twice")
-        params, attrs = _read_signature(rule, keep, required)
+        signature = inspect.signature(rule)
+        params, attrs = _read_signature(signature, keep, required)
         facts.setdefault("doc", inspect.getdoc(rule) or "")
         leaf = name.rsplit(".", 1)[-1]
         python_name = facts.pop("python_name", leaf + "_" if leaf in ("and", "or", "not") else leaf)
         _OPS[name] = OpDef(
             name=name, family=family, level=level, params=params, attrs=attrs, rule=rule, front=front,
-            python_name=python_name, memory=memory, **facts,
+            python_name=python_name, memory=memory, min_operands=sum(not p.optional for p in params),
+            required_attrs=tuple(n for n, s in attrs.items() if s.required),
+            signature=signature, operands_first=_operands_first(signature, attrs), **facts,
         )  # fmt: skip
         return rule
 

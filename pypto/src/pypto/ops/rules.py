@@ -32,7 +32,8 @@ def fresh_tile(
     compact: CompactMode = CompactMode.null,
 ) -> TileType:
     """A tile with its own dense buffer; ``layout`` is (blayout, slayout, fractal), by default the implicit one."""
-    if not valid_shape and pad is PadValue.null and layout is None:
+    full = not valid_shape or S.all_equal(valid_shape, shape)
+    if full and pad is PadValue.null and layout is None and compact is CompactMode.null:
         return TileType(tuple(shape), dtype, None, None, memory_space)
     blayout, slayout, fractal = layout or implicit_layout(shape, memory_space)
     valid = tuple(valid_shape or shape)
@@ -61,10 +62,19 @@ def fresh_like(operand: Expr, dtype: DataType | None = None) -> ShapedType:
     A tile result keeps the block layout of the operand, so a value straight from Acc stays boxed until it is moved.
     """
     kind = operand.type
+    if _is_plain(kind) and (dtype is None or dtype == kind.dtype):
+        return kind
     valid = valid_region(operand)
     if isinstance(kind, TileType):
         return fresh_tile(kind.shape, dtype or kind.dtype, valid, layout=vector_layout(operand))
     return fresh_tensor(kind.shape, dtype or kind.dtype, valid if type(kind) is TensorType else ())
+
+
+def _is_plain(kind: ShapedType) -> bool:
+    """A type without view or allocation, which a fresh value of the same shape can share."""
+    if type(kind) is TileType:
+        return kind.tile_view is None and kind.memref is None and kind.memory_space is MemorySpace.Vec
+    return type(kind) is TensorType and kind.tensor_view is None and kind.memref is None
 
 
 def vector_layout(operand: Expr) -> tuple[TileLayout, TileLayout, int] | None:
@@ -119,9 +129,14 @@ def static_shape(name: str, operand: Expr, what: str = "shape") -> tuple[int, ..
 def elementwise_tiles(name: str, *tiles: Any) -> ShapedType:
     """Broadcast shape and promoted dtype; the valid region is that of the first operand of the full shape."""
     shape, dtype = tiles[0].type.shape, tiles[0].type.dtype
+    same = True
     for tile in tiles[1:]:
-        shape = S.broadcast(shape, tile.type.shape, name)
-        dtype = S.promote(dtype, tile.type.dtype)
+        kind = tile.type
+        dtype = S.promote(dtype, kind.dtype)
+        if not S.all_equal(shape, kind.shape):
+            shape, same = S.broadcast(shape, kind.shape, name), False
+    if same:
+        return fresh_like(tiles[0], dtype)
     wide = next((t for t in tiles if S.all_equal(t.type.shape, shape)), None)
     return fresh_tile(shape, dtype) if wide is None else fresh_like(wide, dtype)
 

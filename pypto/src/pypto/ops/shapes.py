@@ -67,6 +67,8 @@ def add(a: Any, b: Any) -> Expr:
 
 def sub(a: Any, b: Any) -> Expr:
     """``a - b``, folded; 0 when the difference is provably 0."""
+    if isinstance(b, ConstInt) and b.value == 0:
+        return as_dim(a)
     difference = constant_difference(a, b)
     return const_index(difference) if difference is not None else _sub(a, b)
 
@@ -145,6 +147,10 @@ def _linear(expr: Expr, scale: int, terms: dict[Any, int]) -> int:
 
 def constant_difference(a: Any, b: Any) -> int | None:
     """``a - b`` when it is the same number whatever the variables, else None."""
+    if a is b:
+        return 0
+    if isinstance(a, ConstInt) and isinstance(b, ConstInt):
+        return a.value - b.value
     terms: dict[Any, int] = {}
     value = _linear(as_dim(a), 1, terms) + _linear(as_dim(b), -1, terms)
     return None if any(terms.values()) else value
@@ -152,7 +158,11 @@ def constant_difference(a: Any, b: Any) -> int | None:
 
 def provably_equal(a: Any, b: Any) -> bool:
     """True when ``a == b`` for all values of the variables."""
-    return a is b or constant_difference(a, b) == 0
+    if a is b:
+        return True
+    if isinstance(a, ConstInt):
+        return (isinstance(b, ConstInt) and a.value == b.value) or constant_difference(a, b) == 0
+    return constant_difference(a, b) == 0
 
 
 def provably_le(a: Any, b: Any) -> bool:
@@ -171,17 +181,21 @@ def provably_le(a: Any, b: Any) -> bool:
 
 def provably_lt(a: Any, b: Any) -> bool:
     """True when ``a < b`` is certain; False also means undecided."""
+    if isinstance(a, ConstInt) and isinstance(b, ConstInt):
+        return a.value < b.value
     return provably_le(add(a, 1), b)
 
 
 def provably_negative(value: Any) -> bool:
     """True when ``value < 0`` is certain."""
+    if isinstance(value, ConstInt):
+        return value.value < 0
     return provably_lt(value, const_index(0))
 
 
 def all_equal(a: Sequence[Any], b: Sequence[Any]) -> bool:
     """Equal rank and provably equal extents."""
-    return len(a) == len(b) and all(provably_equal(x, y) for x, y in zip(a, b))
+    return a is b or (len(a) == len(b) and all(provably_equal(x, y) for x, y in zip(a, b)))
 
 
 def provably_different(a: Any, b: Any) -> bool:
