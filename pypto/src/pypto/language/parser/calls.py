@@ -7,7 +7,7 @@ from typing import Any
 
 from pypto.ir.calls import deduce_call_return_type
 from pypto.ir.enums import FunctionType, Level, Role
-from pypto.ir.expr import Call, Expr, GlobalVar, Var
+from pypto.ir.expr import Call, ConstInt, Expr, GlobalVar, Var
 from pypto.ir.node import make
 from pypto.ir.program import Function
 from pypto.ir.types import ScalarType, TupleType, Type, UnknownType
@@ -161,8 +161,25 @@ class CallsMixin(ParserBase):
         dumps = self.tagged_for_dump(args)
         if dumps:
             attrs.setdefault("dump_vars", dumps)
+        self._check_symbols(callee, args, node)
         kind = self.result_type(callee, args)
         return make(Call, GlobalVar(callee.name), tuple(args), {}, attrs, kind, self.span(node))
+
+    def _check_symbols(self, callee: Signature, args: list[Expr], node: ast.Call) -> None:
+        """One symbol of the callee may not stand for two different constants."""
+        bound: dict[Var, int] = {}
+        for param, arg in zip(callee.params, args):
+            declared, given = getattr(param.type, "shape", ()), getattr(arg.type, "shape", ())
+            for dim, extent in zip(declared, given):
+                if type(dim) is not Var or not isinstance(extent, ConstInt):
+                    continue
+                if bound.setdefault(dim, extent.value) != extent.value:
+                    raise self.fail(
+                        ParserSyntaxError,
+                        f"Call of '{callee.name}' gives conflicting bindings for dimension '{dim.name_hint}': "
+                        f"{bound[dim]} and {extent.value}",
+                        node,
+                    )
 
     def _call_options(self, callee: Signature, keywords: list[ast.keyword]) -> dict[str, Any]:
         attrs: dict[str, Any] = {}

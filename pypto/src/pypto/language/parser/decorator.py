@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from pypto.ir.enums import FunctionType, Level, Role, SplitMode
+from pypto.ir.enums import ArgDirection, FunctionType, Level, Role, SplitMode
 from pypto.ir.expr import Expr
 from pypto.ir.program import Function, Program
 from pypto.ir.span import Span
@@ -20,7 +20,7 @@ from pypto.language.parser.ast_parser import ASTParser, check_options
 from pypto.language.parser.context import FunctionOptions, ProgramContext, SourceInfo
 from pypto.language.parser.diagnostics import ParserError, ParserSyntaxError, ParserTypeError
 from pypto.language.parser.inline_templates import InlineFunction
-from pypto.language.parser.source_lookup import ParsedFile, find_definition, get_class_source_lines
+from pypto.language.parser.source_lookup import ParsedFile, class_line, find_definition, get_class_source_lines
 from pypto.language.typing.dynamic import DynVar
 from pypto.language.typing.values import _Value
 
@@ -188,10 +188,11 @@ def _class_span(cls: type, first: _Definition) -> Span:
     """Where the class begins; the place of its first method when the text of the class is not known."""
     try:
         lines, line = get_class_source_lines(cls)
+        text = lines[0]
     except (OSError, TypeError):
-        span = first.parser.span(first.node)
-        return Span(span.filename, span.begin_line, 1)
-    return Span(first.source.file, line, len(lines[0]) - len(lines[0].lstrip()) + 1)
+        line = class_line(cls, first.parsed) or first.node.lineno
+        text = first.source.lines[line - 1]
+    return Span(first.source.file, line, len(text) - len(text.lstrip()) + 1)
 
 
 def _with_callees(externals: dict[str, Function]) -> list[Function]:
@@ -251,6 +252,12 @@ def _attr_constant(key: str, value: Any) -> Any:
         )
     if isinstance(value, SplitMode):
         return int(value)
+    if isinstance(value, (list, tuple)) and not all(isinstance(v, ArgDirection) for v in value):
+        if key != "arg_direction_overrides" or not all(isinstance(v, int) for v in value):
+            raise ParserSyntaxError(
+                f"Unsupported list element type for key: {key}. Lists may hold ArgDirection members, and ints under "
+                "arg_direction_overrides"
+            )
     return value
 
 

@@ -7,7 +7,9 @@ from typing import Any
 
 from pypto.ir.enums import FunctionType, SplitMode
 from pypto.ir.expr import ConstBool, ConstInt, Expr, Var
+from pypto.ir.stmt import Stmt
 from pypto.ir.types import TensorType
+from pypto.ir.visitor import IRVisitor
 from pypto.language.parser.base import ParserBase
 from pypto.language.parser.diagnostics import ParserError, ParserSyntaxError
 from pypto.language.parser.names import MISSING
@@ -162,3 +164,27 @@ class DirectivesMixin(ParserBase):
             raise self.fail(ParserSyntaxError, "pl.dump_tag() marks a tensor", node)
         if not any(v is value for v in self.dump_tags):
             self.dump_tags.append(value)
+
+    def add_scope_dumps(self, attrs: dict[str, Any], tags: list[Var], stmts: list[Stmt]) -> None:
+        """Tensors tagged before a scope that its statements use become the scope's dump list."""
+        if not tags:
+            return
+        uses = _Uses()
+        for stmt in stmts:
+            uses.visit_stmt(stmt)
+        listed = attrs.get("dump_vars", [])
+        found = [t for t in tags if id(t) in uses.seen and not any(t is v for v in listed)]
+        if found:
+            attrs["dump_vars"] = [*listed, *found]
+
+
+class _Uses(IRVisitor):
+    """Identities of the variables a statement mentions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[int] = set()
+
+    def visit_var(self, node: Var) -> None:
+        self.seen.add(id(node))
+        super().visit_var(node)

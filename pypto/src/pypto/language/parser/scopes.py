@@ -71,7 +71,7 @@ class ScopesMixin(ParserBase):
         item = node.items[0]
         call = item.context_expr
         path = self.public_path(call.func) if isinstance(call, ast.Call) else None
-        if item.optional_vars is not None and path not in ("pl.at", "pl.spmd"):
+        if item.optional_vars is not None and path in ("pl.cluster", "pl.scope", "pl.manual_scope"):
             raise self.fail(ParserSyntaxError, "`as` only applies to pl.at(...) and pl.spmd(...)", item.optional_vars)
         match path:
             case "pl.at":
@@ -94,12 +94,13 @@ class ScopesMixin(ParserBase):
     def _at(self, node: ast.With, call: ast.Call, target: ast.expr | None) -> None:
         options = self.parse_at_options(call)
         task = self._capture(target, "pl.at", options.attrs, node)
-        incore = options.level is Level.CORE_GROUP
+        incore, tags = options.level is Level.CORE_GROUP, list(self.dump_tags)
         with self.scope("at") as policy, self.collect("incore" if incore else "hierarchy") as stmts:
             self.parse_block(node.body)
             policy["leak"] = True
         body, span, attrs = seq(stmts), self.span(node), {**options.optimizations.attrs(), **options.attrs}
         if incore:
+            self.add_scope_dumps(attrs, tags, stmts)
             split = options.optimizations.split or SplitMode.NONE
             scope: Stmt = InCoreScopeStmt(split, options.name_hint, body=body, span=span, attrs=attrs)
         else:

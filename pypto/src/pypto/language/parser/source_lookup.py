@@ -168,3 +168,10 @@ def _indexed_class_source_lines(cls: type) -> tuple[list[str], int] | None:
 def get_class_source_lines(cls: type) -> tuple[list[str], int]:
     """The lines of a class and the number of the first one; ``OSError`` when its text is not available."""
     return _indexed_class_source_lines(cls) or inspect.getsourcelines(cls)
+
+
+def class_line(cls: type, parsed: ParsedFile) -> int | None:
+    """The first line of a class in a text that is no file."""
+    indexer = _ClassLineIndexer()
+    indexer.visit(ast.parse("\n".join(parsed.lines)))
+    return indexer.index.get(cls.__qualname__)

@@ -28,6 +28,7 @@ class SpmdMixin(ParserBase):
             raise self.fail(ParserSyntaxError, "for ... in pl.spmd(...) takes a single loop variable", node.target)
         given = self._spmd_arguments(call, "for")
         core_num, attrs, optimizations, hint = self._spmd_options(given, call, None, "plain")
+        tags = list(self.dump_tags)
         with self.scope("spmd") as policy, self.collect("spmd") as stmts:
             self.constructs.append("incore")
             index = self._bind_index(node.target, "tile.get_block_idx", node)
@@ -35,6 +36,7 @@ class SpmdMixin(ParserBase):
             self.constructs.pop()
             policy["leak"] = True
             self.scopes.scopes[-1].pop(index.name_hint, None)
+        self.add_scope_dumps(attrs, tags, stmts)
         body = self._carrier(stmts, optimizations, hint, node)
         self._emit_spmd(core_num, given, _outer_hint(hint), body, attrs, node)
 
@@ -58,6 +60,7 @@ class SpmdMixin(ParserBase):
         core_num, attrs, optimizations, hint = self._spmd_options(given, call, (target, pending, node), form)
         task = pending.get("task")
         wrap = self._needs_carrier(node, optimizations, call)
+        tags = list(self.dump_tags)
         with self.scope("spmd") as policy, self.collect("spmd") as stmts:
             if wrap:
                 self.constructs.append("incore")
@@ -65,6 +68,8 @@ class SpmdMixin(ParserBase):
             if wrap:
                 self.constructs.pop()
             policy["leak"] = True
+        if wrap:
+            self.add_scope_dumps(attrs, tags, stmts)
         body = self._carrier(stmts, optimizations, hint, node) if wrap else seq(stmts)
         self._emit_spmd(core_num, given, _outer_hint(hint) if wrap else hint, body, attrs, node)
         if task is not None:
