@@ -20,13 +20,13 @@ struct ExponentOfDifference {
     }
 };
 
-// One register of a row vector that is either one value or one 32-byte block to repeat across the columns.
+// The register of column j of a row vector that is either one value or one 32-byte block to repeat across the columns.
 template <class T>
-inline typename Packet<T>::V column_packet(const T* row, long count) {
+inline typename Packet<T>::V column_packet(const T* row, long count, long j) {
     using P = Packet<T>;
     if (count == 1) return P::splat(static_cast<typename P::Lane>(row[0]));
     T lanes[P::kLanes];
-    for (long l = 0; l < P::kLanes; ++l) lanes[l] = row[l % count];
+    for (long l = 0; l < P::kLanes; ++l) lanes[l] = row[(j + l) % count];
     return P::load(lanes);
 }
 
@@ -37,13 +37,16 @@ template <class Op, bool Flip, class T>
     using P = Packet<T>;
     constexpr long lanes = P::kLanes;
     for (long i = 0; i < rows; ++i, to += to_pitch, wide += wide_pitch, vector += vector_pitch) {
-        const auto other = column_packet(vector, vector_cols);
+        auto other = column_packet(vector, vector_cols, 0);
         long j = 0;
         for (; j + lanes <= cols; j += lanes) {
+            // A block longer than a register takes several registers in turn.
+            if (vector_cols > lanes) other = column_packet(vector, vector_cols, j);
             const auto value = P::load(wide + j);
             P::store(to + j, Flip ? op(other, value) : op(value, other));
         }
         if (j < cols) {
+            if (vector_cols > lanes) other = column_packet(vector, vector_cols, j);
             const auto value = P::load_part(wide + j, cols - j, 1);
             P::store_part(to + j, Flip ? op(other, value) : op(value, other), cols - j);
         }

@@ -6,6 +6,9 @@
 
 #include "types.hpp"
 
+// Vectors wider than a register occur only inside functions that are always inlined: no ABI is involved.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
 namespace pto::isa {
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
