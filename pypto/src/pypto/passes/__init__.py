@@ -3,6 +3,7 @@
 ``passes.<name>()`` builds a pass; ``PassManager`` holds the default strategy (``passes/pipeline.py``).
 """
 
+from pypto.passes import l0_tile_chooser
 from pypto.passes.context import (
     DiagnosticPhase,
     MemoryPlanner,
@@ -78,6 +79,7 @@ from pypto.passes.properties import (
     get_verified_properties,
 )
 from pypto.passes.sequence import PassPipeline
+from pypto.passes.tile.auto_tile_matmul_l0 import auto_tile_matmul_l0
 from pypto.passes.tile.canonicalize_tile_slice import canonicalize_tile_slice
 from pypto.passes.tile.convert_tensor_to_tile_ops import convert_tensor_to_tile_ops
 from pypto.passes.tile.flatten_tile_nd_to_2d import flatten_tile_nd_to_2d

@@ -45,6 +45,7 @@ from pypto.passes.pipelining.canonicalize_io_order import canonicalize_io_order
 from pypto.passes.pipelining.lower_pipeline_loops import lower_pipeline_loops
 from pypto.passes.pipelining.lower_pipeline_to_slots import lower_pipeline_to_slots
 from pypto.passes.pipelining.skew_cross_core_pipeline import skew_cross_core_pipeline
+from pypto.passes.tile.auto_tile_matmul_l0 import auto_tile_matmul_l0
 from pypto.passes.tile.canonicalize_tile_slice import canonicalize_tile_slice
 from pypto.passes.tile.convert_tensor_to_tile_ops import convert_tensor_to_tile_ops
 from pypto.passes.tile.flatten_tile_nd_to_2d import flatten_tile_nd_to_2d
@@ -105,6 +106,7 @@ TABLE: list[Row] = [
     ("LowerCompositeOps", lower_composite_ops, always),
     ("FlattenTileNdTo2D", flatten_tile_nd_to_2d, always),
     ("LegalizeTileCast", legalize_tile_cast, always),
+    ("AutoTileMatmulL0", auto_tile_matmul_l0, always),
     ("CanonicalizeTileSlice", canonicalize_tile_slice, always),
     ("InferTileMemorySpace", infer_tile_memory_space, always),
     ("ResolveBackendOpLayouts", resolve_backend_op_layouts, always),
