@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 
 import pypto
 from pypto.ir.span import UNKNOWN_SPAN, Span
@@ -20,3 +21,11 @@ def caller_span() -> Span:
             return Span(filename, frame.f_lineno, -1)
         frame = frame.f_back
     return UNKNOWN_SPAN
+
+
+def warn_caller(message: str) -> None:
+    """A UserWarning at the innermost frame outside this package, so that every call site is reported once."""
+    level, frame = 1, sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, stacklevel=level + 1)

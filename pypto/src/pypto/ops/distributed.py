@@ -257,7 +257,7 @@ def remote_load(
     check_offsets(name, start)
     if not allow_physical_tail_padding:
         for axis, (size, begin, count) in enumerate(zip(kind.shape, start, requested)):
-            if S.provably_lt(size, S.add(begin, count)):
+            if S.past_end(begin, count, size):
                 raise ValueError(
                     f"{name} reads past the end of dimension {axis}: offset {S.dim_text(begin)} + extent "
                     f"{S.dim_text(count)} exceeds {S.dim_text(size)}"
@@ -295,7 +295,7 @@ def _check_push(name: str, src: Any, target: Any, peer: Any, offsets: Any, atomi
         )
     check_offsets(name, start)
     for axis, count in zip((rank - 2, rank - 1), valid_region(src)[-2:]):
-        if S.provably_lt(kind.shape[axis], S.add(start[axis], count)):
+        if S.past_end(start[axis], count, kind.shape[axis]):
             raise ValueError(
                 f"{name}: push exceeds the peer's target region in dimension {axis}: offset {S.dim_text(start[axis])} "
                 f"+ extent {S.dim_text(count)} exceeds {S.dim_text(kind.shape[axis])}"

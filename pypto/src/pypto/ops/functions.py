@@ -28,8 +28,8 @@ def tuple_operand(value: Any, span: Span = UNKNOWN_SPAN) -> Expr:
     """A shape, offset or index operand: a sequence (or one value) as a MakeTuple; tuple expressions are kept."""
     if isinstance(value, Expr) and (isinstance(value, MakeTuple) or isinstance(value.type, TupleType)):
         return value
-    members = value if isinstance(value, (list, tuple)) or _is_sequence(value) else [value]
-    return MakeTuple(tuple(as_dim(m) for m in members), span)
+    members = value if _is_sequence(value) else [value]
+    return MakeTuple(tuple(tuple_operand(m, span) if _is_sequence(m) else as_dim(m) for m in members), span)
 
 
 def _is_sequence(value: Any) -> bool:

@@ -359,7 +359,7 @@ def _check_row(
         copied = tuple(reversed(copied))
     if len(copied) == len(target):
         for axis, (start, count, size) in enumerate(zip(target, copied, dst.type.shape)):
-            if S.provably_lt(size, S.add(start, count)):
+            if S.past_end(start, count, size):
                 raise ValueError(
                     f"{name} writes past the end of dimension {axis}: offset {S.dim_text(start)} + extent "
                     f"{S.dim_text(count)} exceeds {S.dim_text(size)}"

@@ -298,7 +298,7 @@ def tile_extract(
         )
         require(not S.provably_negative(start), f"{name}: index_{what} must be >= 0, got {S.dim_text(start)}")
         require(
-            not S.provably_lt(size, S.add(start, count)),
+            not S.past_end(start, count, size),
             f"{name}: index_{what} {S.dim_text(start)} + extent {S.dim_text(count)} exceeds src {what} "
             f"extent {S.dim_text(size)}",
         )

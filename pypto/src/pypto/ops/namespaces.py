@@ -66,7 +66,15 @@ def _task_barrier(*, deps: Any, span: Any = None) -> Any:
     return replace(call, attrs={**call.attrs, "manual_dep_edges": edges})
 
 
+def _syncall_soft(core_type: str, gm_workspace: Any, used_cores: Any = None, *, span: Any = None) -> Any:
+    """The soft barrier of all cores, by position; without ``used_cores`` the launch gives the count."""
+    cores = 0 if used_cores is None else used_cores
+    place = span or caller_span()
+    return SYSTEM.syncall(core_type=core_type, mode="soft", gm_workspace=gm_workspace, used_cores=cores, span=place)
+
+
 SYSTEM.task_dummy = _task_barrier
+SYSTEM.syncall_soft = _syncall_soft
 TILE.max, TILE.min, TILE.MaskPattern = _scalar_max, _scalar_min, MaskPattern
 TENSOR.no_dep = TENSOR.dump_tag = _identity
 for _name in ("tpush_to_aiv", "tpush_to_aic", "tpop_from_aic", "tpop_from_aiv"):

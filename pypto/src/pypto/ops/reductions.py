@@ -17,7 +17,6 @@ from pypto.ops.rules import (
     fresh_tensor,
     fresh_tile,
     normalized_axis,
-    require_same_dtype,
     valid_region,
 )
 
@@ -33,9 +32,17 @@ def _reduced(name: str, operand: Any, axis: int) -> tuple[tuple, tuple]:
     return tuple(shape), tuple(valid)
 
 
+def _require_scratch_dtype(name: str, tile: Any, tmp: Any) -> None:
+    if tile.type.dtype != tmp.type.dtype:
+        raise ValueError(
+            f"{name} requires tmp_tile of the same dtype, but got tmp_tile dtype {tmp.type.dtype} and input dtype "
+            f"{tile.type.dtype}"
+        )
+
+
 def _check_scratch(name: str, tile: Any, tmp: Any) -> None:
     """Scratch of row reductions: same element type and rank, no extent below the input's."""
-    require_same_dtype(name, tile, tmp, "input", "tmp_tile")
+    _require_scratch_dtype(name, tile, tmp)
     wide, have = tile.type.shape, tmp.type.shape
     if len(wide) != len(have):
         raise ValueError(f"{name} requires tmp_tile of rank {len(wide)}, but got {S.shape_text(have)}")
@@ -48,7 +55,7 @@ def _check_scratch(name: str, tile: Any, tmp: Any) -> None:
 
 
 def _check_exact_scratch(name: str, tile: Any, tmp: Any) -> None:
-    require_same_dtype(name, tile, tmp, "input", "tmp_tile")
+    _require_scratch_dtype(name, tile, tmp)
     if not S.all_equal(tile.type.shape, tmp.type.shape):
         raise ValueError(
             f"{name} requires tmp_tile to exactly match the input shape {S.shape_text(tile.type.shape)}, "

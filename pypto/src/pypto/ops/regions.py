@@ -34,7 +34,7 @@ def check_window(
     if clamp:
         return
     for axis, (size, start, count) in enumerate(zip(source_shape, offset, extent)):
-        if S.provably_lt(size, S.add(start, count)):
+        if S.past_end(start, count, size):
             raise ValueError(
                 f"{name} reads past the end of dimension {axis}: offset {S.dim_text(start)} + extent "
                 f"{S.dim_text(count)} exceeds {S.dim_text(size)}{remedy}"
@@ -100,7 +100,7 @@ def write_region(
     """
     check_offsets(name, offset)
     for axis, (size, start, count) in enumerate(zip(target_shape, offset, transferred or extent)):
-        if S.provably_lt(size, S.add(start, count)):
+        if S.past_end(start, count, size):
             raise ValueError(
                 f"{name} writes past the end of dimension {axis}: offset {S.dim_text(start)} + extent "
                 f"{S.dim_text(count)} exceeds {S.dim_text(size)}{detail}"

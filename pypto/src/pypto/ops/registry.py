@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from pypto.errors import InternalError
+from pypto.errors import InternalError, user_error
 from pypto.ir.dtype import DataType
 from pypto.ir.enums import (
     ArgEffect,
@@ -158,10 +158,12 @@ class OpDef(msgspec.Struct, eq=False, kw_only=True):
             if self.operands_first:
                 return self.rule(*args, **kwargs)
             return self.rule(**{p.name: a for p, a in zip(self.params, args)}, **kwargs)
-        except (ValueError, TypeError) as error:
+        except ValueError as error:
+            raise user_error(str(error), span=span, kind=type(error)) from error
+        except TypeError as error:
             if not span.is_valid():
                 raise
-            raise type(error)(f"{error} at {span}") from error
+            raise TypeError(f"{error} at {span}") from error
         except InternalError as error:
             raise InternalError(error.message, span=span) from error
 

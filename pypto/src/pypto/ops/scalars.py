@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pypto.ir.dtype import DataType
-from pypto.ir.expr import ConstBool, ConstFloat, ConstInt, Expr, as_expr
+from pypto.ir.expr import ConstFloat, ConstInt, Expr, as_expr
 from pypto.ir.span import Span
 from pypto.ir.types import ScalarType
 
@@ -24,8 +24,6 @@ def element_scalar(value: Any, dtype: DataType, span: Span) -> Expr:
     if isinstance(value, (int, float)):
         return element_constant(value, dtype, span)
     expr = as_expr(value, span)
-    if isinstance(expr, ConstBool):
-        return element_constant(int(expr.value), dtype, span)
     if isinstance(expr.type, ScalarType) and expr.type.dtype == DataType.INDEX:
         if isinstance(expr, ConstInt):
             return element_constant(expr.value, dtype, expr.span)

@@ -156,6 +156,15 @@ def constant_difference(a: Any, b: Any) -> int | None:
     return None if any(terms.values()) else value
 
 
+def past_end(start: Any, extent: Any, size: Any) -> bool:
+    """True when ``start + extent > size`` is certain."""
+    if isinstance(start, ConstInt) and isinstance(extent, ConstInt) and isinstance(size, ConstInt):
+        return start.value + extent.value > size.value
+    terms: dict[Any, int] = {}
+    value = _linear(as_dim(start), 1, terms) + _linear(as_dim(extent), 1, terms) + _linear(as_dim(size), -1, terms)
+    return value > 0 and not any(terms.values())
+
+
 def provably_equal(a: Any, b: Any) -> bool:
     """True when ``a == b`` for all values of the variables."""
     if a is b:
@@ -183,7 +192,12 @@ def provably_lt(a: Any, b: Any) -> bool:
     """True when ``a < b`` is certain; False also means undecided."""
     if isinstance(a, ConstInt) and isinstance(b, ConstInt):
         return a.value < b.value
-    return provably_le(add(a, 1), b)
+    difference = constant_difference(a, b)
+    if difference is not None:
+        return difference < 0
+    if isinstance(a, Min) and (provably_lt(a.left, b) or provably_lt(a.right, b)):
+        return True
+    return isinstance(b, Max) and (provably_lt(a, b.left) or provably_lt(a, b.right))
 
 
 def provably_negative(value: Any) -> bool:

@@ -53,7 +53,19 @@ _barrier("bar_m", "Barrier of the matrix pipe.")
 _barrier("fence", "Ordering fence of global memory.")
 
 
-@op("system.cacheinvalid", family="sync", level="extended", backends=BOTH)
+def _cacheinvalid_front(tensor: Any = None, shapes: Any = None, offsets: Any = None) -> tuple:
+    name = "system.cacheinvalid"
+    if tensor is None:
+        require(shapes is None and offsets is None, f"{name}: the whole-GM form takes no shapes/offsets")
+        return (), {}
+    for what, part in (("shapes", shapes), ("offsets", offsets)):
+        members = part if isinstance(part, (list, tuple)) else ()
+        if any(isinstance(m, (bool, float)) for m in members):
+            raise TypeError(f"{name}: {what} must be integers")
+    return [p for p in (tensor, shapes, offsets) if p is not None], {}
+
+
+@op("system.cacheinvalid", family="sync", level="extended", front=_cacheinvalid_front, backends=BOTH)
 def cacheinvalid(tensor: Tensor = None, shapes: Shape = None, offsets: Shape = None) -> Type:
     """Invalidate the scalar data cache, or the line that holds the start of a region."""
     name = "system.cacheinvalid"
@@ -64,7 +76,8 @@ def cacheinvalid(tensor: Tensor = None, shapes: Shape = None, offsets: Shape = N
         if part is None:
             continue
         members = elements(part)
-        require(len(members) == len(tensor.type.shape), f"{name} requires {what} of rank {len(tensor.type.shape)}")
+        rank = len(tensor.type.shape)
+        require(len(members) == rank, f"{name}: {what} must match tensor rank {rank}, got {len(members)}")
         for member in members:
             kind = member.type
             require(isinstance(kind, ScalarType) and kind.dtype.is_int(), f"{name} requires integer {what}")
@@ -86,7 +99,8 @@ def _syncall_front(
         if isinstance(used_cores, int) and not isinstance(used_cores, bool):
             require(0 <= used_cores < 2**31, f"system.syncall requires used_cores in [0, 2**31 - 1], got {used_cores}")
             used_cores = ConstInt(used_cores, DataType.INT32)
-        return (gm_workspace, used_cores), kwargs
+        derived = isinstance(used_cores, ConstInt) and used_cores.value == 0
+        return ((gm_workspace,) if derived else (gm_workspace, used_cores)), kwargs
     if gm_workspace is not None or used_cores is not None:
         raise ValueError("system.syncall in hard mode takes neither gm_workspace nor used_cores")
     return (), kwargs

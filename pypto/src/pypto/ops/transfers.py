@@ -97,7 +97,7 @@ def _check_extent(name: str, dst: Any, src: Any, dst_offsets: Any, src_offsets: 
         for axis, (begin, count, size) in enumerate(zip(start, extent, operand.type.shape)):
             require(not S.provably_negative(begin), f"{name}: {what}_offsets dimension {axis} must be non-negative")
             require(
-                not S.provably_lt(size, S.add(begin, count)),
+                not S.past_end(begin, count, size),
                 f"{name}: {what} subregion dimension {axis} exceeds {what} shape {S.shape_text(operand.type.shape)}",
             )
     return extent

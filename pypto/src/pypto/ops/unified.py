@@ -29,6 +29,14 @@ def _type_of(value: Any) -> Any:
     return getattr(value if unwrap is None else unwrap(), "type", None)
 
 
+def _shown(value: Any) -> str:
+    """How an operand is called in a message."""
+    for kind, name in ((TileType, "Tile"), (TensorType, "Tensor"), (ScalarType, "Scalar")):
+        if isinstance(_type_of(value), kind):
+            return name
+    return type(value).__name__
+
+
 def is_scalar(value: Any) -> bool:
     """A number, or an expression (or language value) of scalar type."""
     return isinstance(value, (bool, int, float)) or isinstance(_type_of(value), ScalarType)
@@ -46,7 +54,7 @@ def level(name: str, *operands: Any) -> str:
     if tile and tensor:
         raise TypeError(f"pl.{name}: cannot mix Tensor and Tile operands")
     if not (tile or tensor) or not isinstance(kinds[0], (TileType, TensorType)):
-        shown = ", ".join(type(o).__name__ for o in operands)
+        shown = ", ".join(_shown(o) for o in operands)
         raise TypeError(f"pl.{name}: expected Tensor or Tile operands, got ({shown})")
     return "tile" if tile else "tensor"
 
@@ -117,7 +125,9 @@ def rsqrt(input: Any, high_precision: bool = False, *, _span: Span) -> Expr:
     if level("rsqrt", input) == "tensor":
         return TENSOR.rsqrt(input, high_precision=high_precision, span=_span)
     if high_precision:
-        raise TypeError("pl.rsqrt: high_precision=True is for tensors; a tile takes scratch, pl.tile.rsqrt(tile, tmp)")
+        raise TypeError(
+            "pl.rsqrt: 'high_precision' is not supported for Tile operands; pass scratch, pl.tile.rsqrt(tile, tmp)"
+        )
     return TILE.rsqrt(input, span=_span)
 
 
@@ -181,6 +191,8 @@ _pair("sort32", ("src", "idx"))
 @unified
 def div(lhs: Any, rhs: Any, high_precision: bool = False, *, _span: Span) -> Expr:
     """``lhs / rhs``; scalars give a scalar expression."""
+    if is_scalar(rhs) and high_precision:
+        raise TypeError("pl.div: high_precision=True requires a Tensor or Tile rhs")
     if is_scalar(lhs) and is_scalar(rhs):
         return scalar_ops.truediv(lhs, rhs, _span)
     return _function(level("div", lhs, rhs), "div")(lhs, rhs, high_precision=high_precision, span=_span)
@@ -337,11 +349,11 @@ def fillpad_expand(value: Any, shape: Any, pad_value: Any = PadValue.zero, *, _s
 
 
 def _refuse_tile_flags(name: str, **flags: Any) -> None:
-    used = [flag for flag, value in flags.items() if value]
-    if used:
-        raise TypeError(
-            f"pl.{name}: {', '.join(used)} is for Tensor inputs; a transposed tile is pl.tile.transpose_view(tile)"
-        )
+    remedies = {"c_matrix_nz": "the Acc tile type fixes the layout of the result"}
+    for flag, value in flags.items():
+        if value:
+            remedy = remedies.get(flag, "a transposed tile is pl.tile.transpose_view(tile)")
+            raise TypeError(f"pl.{name}: '{flag}' is not supported for Tile operands; {remedy}")
 
 
 @unified
@@ -361,7 +373,10 @@ def matmul(
     _refuse_tile_flags("matmul", a_trans=a_trans, b_trans=b_trans, c_matrix_nz=c_matrix_nz)
     result = TILE.matmul(lhs, rhs, span=_span)
     if out_dtype is not None and out_dtype != result.type.dtype:
-        raise TypeError(f"pl.matmul: Tile inputs give {result.type.dtype}, so out_dtype must be that, got {out_dtype}")
+        raise TypeError(
+            f"pl.matmul: Tile operands give {result.type.dtype}, so out_dtype cannot be {out_dtype}; convert it "
+            "with pl.cast"
+        )
     return result
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from pypto.ir.dtype import DataType
@@ -12,6 +11,7 @@ from pypto.ir.node import make, replace
 from pypto.ir.types import DistributedTensorType, TensorType, TensorView, TileType, Type, implicit_layout, scalar_type
 from pypto.ops import regions as R
 from pypto.ops import shapes as S
+from pypto.ops.callers import warn_caller
 from pypto.ops.kinds import Attr, Scalar, Shape, Tensor, Tile, Tuple
 from pypto.ops.memory_specs import BOTH, INHERIT
 from pypto.ops.movement import MX_LAYOUTS, box, tensor_layout
@@ -67,6 +67,8 @@ def _tile_slice_front(
     tile: Any, shape: Any, offset: Any, valid_shape: Any = None, drop_dims: Any = None, pad_value: Any = None
 ) -> tuple:
     kwargs = {} if pad_value is None else {"pad_value": pad_policy(pad_value, allow_null=True)}
+    if pad_value is not None and valid_shape is None:
+        warn_caller("tile.slice: pad_value has no effect without valid_shape")
     return _slice_operands(tile, shape, offset, valid_shape, drop_dims), kwargs
 
 
@@ -81,7 +83,7 @@ def _tensor_slice_front(
 ) -> tuple:
     kwargs: dict[str, Any] = {} if pad_value is None else {"pad_value": pad_policy(pad_value, allow_null=True)}
     if pad_value is not None and valid_shape is None and not clamp:
-        warnings.warn("tensor.slice: pad_value has no effect without valid_shape", UserWarning, stacklevel=4)
+        warn_caller("tensor.slice: pad_value has no effect without valid_shape")
     if clamp:
         kwargs["clamp"] = True
     return _slice_operands(tensor, shape, offset, valid_shape, drop_dims), kwargs

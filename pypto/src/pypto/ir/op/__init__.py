@@ -17,7 +17,6 @@ _NAMESPACES = {
     "array_ops": "ARRAY",
     "prefetch": "PREFETCH",
     "prefetch_ops": "PREFETCH",
-    "distributed": "PLD",
     "pld": "PLD",
 }
 
