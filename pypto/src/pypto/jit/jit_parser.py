@@ -104,7 +104,7 @@ class JITParser(ASTParser):
         statement, values = self.returned[-1]
         names = statement.value.elts if isinstance(statement.value, ast.Tuple) else [statement.value]
         known: list[Type | None] = [
-            _plain(v.type) if isinstance(n, ast.Name) and isinstance(v.type, TensorType) else None
+            _plain(v.type) if isinstance(n, ast.Name) and isinstance(v.type, (TensorType, ScalarType)) else None
             for n, v in zip(names, values)
         ]
         if all(k is not None for k in known):
@@ -317,9 +317,10 @@ class JITParser(ASTParser):
 
 
 def _plain(kind: Type) -> Type:
-    """A tensor type without its MemRef; a view survives only as a layout."""
+    """A tensor type without its MemRef, a view surviving only as a layout; other types unchanged."""
+    if not isinstance(kind, TensorType):
+        return kind
     cls = DistributedTensorType if isinstance(kind, DistributedTensorType) else TensorType
-    assert isinstance(kind, TensorType)
     view = kind.tensor_view
     keep = view if view is not None and not view.stride and not view.valid_shape else None
     return cls(kind.shape, kind.dtype, None, keep)

@@ -114,8 +114,8 @@ class SubscriptsMixin(ParserBase):
         offset: list[Expr] = []
         for axis, extent in zip(axes, kind.shape):
             size, start = self._window(axis, extent, node)
-            if isinstance(size, ConstInt) and size.value <= 0:
-                raise self.unsupported("A tensor slice needs a positive extent", axis.node or node)
+            if isinstance(size, ConstInt) and size.value < 0:
+                raise self.unsupported("The upper bound of a slice lies below the lower one", axis.node or node)
             shape.append(size)
             offset.append(start)
         dropped = [k for k, a in enumerate(axes) if a.index is not None]
