@@ -35,6 +35,8 @@ class RunRequest(ctypes.Structure):
         ("dep_gen", ctypes.c_int32),
         ("scope_stats", ctypes.c_int32),
         ("output_prefix", ctypes.c_char_p),
+        ("timing_markers", ctypes.c_int32),
+        ("callable_hash", ctypes.c_uint64),
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import threading
 
@@ -12,6 +13,7 @@ from simpler_runtime.callables import CORE_TYPES, DEFAULT_CONFIG, ChipCallable
 from simpler_runtime.platforms import SIMULATED_CLUSTERS, check_runtime, require_simulated
 from simpler_runtime.task_args import _ArgList, chip_records
 
+LOG_TIMING = 25
 _MESSAGE_BYTES = 8192
 
 
@@ -23,6 +25,11 @@ def worker_thread_count() -> int:
             raise ValueError(f"SIMPLER_WORKER_THREADS must be an integer in 1..1024, got {configured!r}")
         return int(configured)
     return _native.library().simpler_default_worker_count()
+
+
+def timing_markers_wanted() -> bool:
+    """``[STRACE]`` lines go to stderr when the logger ``simpler`` asks for TIMING (25) or ``SIMPLER_STRACE`` is 1."""
+    return os.environ.get("SIMPLER_STRACE", "") == "1" or 0 < logging.getLogger("simpler").level <= LOG_TIMING
 
 
 def pmu_event(config: CallConfig) -> int:
@@ -105,6 +112,8 @@ class Device:
         request.dep_gen = config.enable_dep_gen
         request.scope_stats = config.enable_scope_stats
         request.output_prefix = os.fsencode(os.path.abspath(config.output_prefix)) if config.diagnostics else None
+        request.timing_markers = timing_markers_wanted()
+        request.callable_hash = int(callable_.identity[:16], 16)
         message = ctypes.create_string_buffer(_MESSAGE_BYTES)
         with self._lock:
             code = self._library.simpler_run(self._handle, handle, ctypes.byref(request), message, len(message))

@@ -19,14 +19,13 @@ from simpler_runtime.callables import ChipCallable
 from simpler_runtime.chip import Chip
 from simpler_runtime.comm_domain import CommDomainHandle
 from simpler_runtime.data_types import DataType, get_element_size
+from simpler_runtime.device import LOG_TIMING
 from simpler_runtime.errors import UnsupportedFeatureError
 from simpler_runtime.node import Node
 from simpler_runtime.platforms import DEFAULT_RUNTIME, check_runtime, parse_platform
 from simpler_runtime.run_handle import RunHandle
 from simpler_runtime.task_args import ChipStorageTaskArgs, TaskArgs
 from simpler_runtime.tensors import check_shape
-
-LOG_TIMING = 25
 
 
 class WorkerState(Enum):

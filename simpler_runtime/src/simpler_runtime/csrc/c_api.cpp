@@ -45,7 +45,38 @@ struct SimplerRunRequest {
     int32_t host_build_graph;
     int32_t serial;
     DiagnosticsOptions diagnostics;
+    int32_t timing_markers;
+    uint64_t callable_hash;
 };
+
+namespace {
+
+// The spans of one run as [STRACE] lines.
+void print_markers(const SimplerRunRequest &request, int64_t entered, const Orchestrator::Times &times) {
+    static std::atomic<uint64_t> runs{0};
+    const uint64_t run = runs.fetch_add(1);
+    const int64_t left = monotonic_ns();
+    const auto marker = [&](int depth, const char *name, int64_t from, int64_t to, const char *attributes) {
+        if (to < from) return;
+        std::fprintf(stderr,
+                     "[mono_ns=%lld][T0x%lx][TIMING] run: [STRACE] v=1 pid=%d tid=%ld inv=%llu hid=%llx depth=%d name=chip.run%s "
+                     "ts=%lld dur=%lld%s\n",
+                     static_cast<long long>(left), static_cast<unsigned long>(pthread_self()), getpid(), syscall(SYS_gettid),
+                     static_cast<unsigned long long>(run), static_cast<unsigned long long>(request.callable_hash), depth, name,
+                     static_cast<long long>(from), static_cast<long long>(to - from), attributes);
+    };
+    marker(0, "", entered, left, "");
+    marker(1, ".bind", entered, times.start, "");
+    marker(2, ".bind.args", entered, times.start, "");
+    marker(1, ".runner_run", times.start, times.end, "");
+    marker(2, ".runner_run.device_wall", times.graph_start, times.drained, " clk=dev");
+    marker(3, ".runner_run.device_wall.graph_build", times.graph_start, times.graph_end, " clk=dev");
+    marker(3, ".runner_run.device_wall.orch", times.graph_start, times.graph_end, " clk=dev");
+    marker(3, ".runner_run.device_wall.sched", times.graph_start, times.drained, " clk=dev");
+    marker(1, ".validate", times.end, left, "");
+}
+
+}  // namespace
 
 SIMPLER_EXPORT int32_t simpler_default_worker_count() {
     cpu_set_t set;
@@ -86,6 +117,7 @@ SIMPLER_EXPORT void simpler_callable_free(Callable *callable) { delete callable;
 // 0, or minus the error code; `message` then holds the explanation.
 SIMPLER_EXPORT int32_t simpler_run(Device *device, const Callable *callable, const SimplerRunRequest *request, char *message,
                                    int32_t message_size) {
+    const int64_t entered = request->timing_markers ? monotonic_ns() : 0;
     ChipTaskArgs args;
     for (int32_t i = 0; i < request->tensor_count; ++i) args.add_input(request->tensors[i]);
     args.add_scalars(request->scalars, request->scalar_count);
@@ -104,6 +136,7 @@ SIMPLER_EXPORT int32_t simpler_run(Device *device, const Callable *callable, con
         options.serial = request->serial != 0;
         options.diagnostics = request->diagnostics;
         device->orchestrator.run(*callable, args, options);
+        if (request->timing_markers) print_markers(*request, entered, device->orchestrator.times());
     }
     const int32_t code = errors.code();
     if (code == 0) return 0;

@@ -34,6 +34,12 @@ public:
 
     static const OrchestrationOps &table();
 
+    // When the last run built its graph and when its last task ended (monotonic ns).
+    struct Times {
+        int64_t start, graph_start, graph_end, drained, end;
+    };
+    const Times &times() const { return times_; }
+
 private:
     struct Scope {
         uint32_t first_task;  // index in scope_tasks_
@@ -97,6 +103,7 @@ private:
     std::vector<Scope> scopes_;
     std::vector<Task *> scope_tasks_;
     std::vector<Producer> producers_;
+    Times times_ = {};
     uint64_t submits_ = 0;
     uint64_t submitted_tasks_ = 0;
     bool host_build_graph_ = false;

@@ -14,6 +14,8 @@ void log_line(int32_t level, const char *function, const char *file, int line, c
 void Orchestrator::run(const Callable &callable, const ChipTaskArgs &args, const RunOptions &options) {
     ErrorState &errors = engine_.errors;
     errors.clear();
+    times_ = Times{};
+    times_.start = monotonic_ns();
     host_build_graph_ = options.host_build_graph;
     callable_ = &callable;
     const int ring_count = host_build_graph_ ? 1 : PTO2_MAX_RING_DEPTH;
@@ -42,7 +44,9 @@ void Orchestrator::run(const Callable &callable, const ChipTaskArgs &args, const
     scope_tasks_.clear();
     scopes_.push_back(Scope{0, false});
     record_scope(true, nullptr, 0);
+    times_.graph_start = monotonic_ns();
     build_graph(callable, args);
+    times_.graph_end = monotonic_ns();
     if (!fatal() && scopes_.size() != 1) {
         errors.report(PTO2_ERROR_INVALID_ARGS, "the orchestration left %zu scopes open", scopes_.size() - 1);
     }
@@ -52,6 +56,7 @@ void Orchestrator::run(const Callable &callable, const ChipTaskArgs &args, const
     const uint64_t target = completed_before + submitted_tasks_;
     engine_.wait_until([&] { return engine_.completed() == target; }, -1, Doorbell::kIdle);
     engine_.end_run();
+    times_.drained = monotonic_ns();
     for (int r = 0; r < ring_count; ++r) {
         // A worker counts a task before its very last touch; it is never more than a moment away.
         while (rings_[r].live()) {
@@ -67,6 +72,7 @@ void Orchestrator::run(const Callable &callable, const ChipTaskArgs &args, const
         }
         diagnostics_.reset();
     }
+    times_.end = monotonic_ns();
 }
 
 // Calls the orchestration library. Whatever leaves it abnormally becomes the error of the run.

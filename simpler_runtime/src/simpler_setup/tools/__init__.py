@@ -1,0 +1,1 @@
+"""Command-line tools that read what a diagnostics run wrote."""
