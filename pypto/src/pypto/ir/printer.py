@@ -9,18 +9,28 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
 
 from pypto.ir import stmt as S
 from pypto.ir.enums import FunctionType, ParamDirection, Role
-from pypto.ir.expr import Call, Expr, GlobalVar, Submit, Var
+from pypto.ir.expr import (
+    BINARY_CLASSES,
+    UNARY_CLASSES,
+    Call,
+    Expr,
+    GlobalVar,
+    MakeTuple,
+    Submit,
+    TupleGetItemExpr,
+)
 from pypto.ir.printing.exprs import string
 from pypto.ir.printing.layout import apply_format, register_format_callback
 from pypto.ir.printing.names import Names, defined_vars, dimension_vars, printed_types
 from pypto.ir.printing.stmts import StmtPrinter
 from pypto.ir.program import Function, Program
 from pypto.ir.types import Type
-from pypto.ir.visitor import IRVisitor
+from pypto.ir.utils import walk_stmts
 
 __all__ = ["python_print", "python_print_type", "register_format_callback"]
 
@@ -191,25 +201,6 @@ class _Printer(StmtPrinter):
         return "\n".join(lines)
 
 
-class _Callees(IRVisitor):
-    def __init__(self) -> None:
-        self.names: set[str] = set()
-
-    def visit_call(self, call: Call) -> None:
-        if isinstance(call.op, GlobalVar):
-            self.names.add(call.op.name)
-        for arg in call.args:
-            self.visit_expr(arg)
-
-    def visit_submit(self, submit: Submit) -> None:
-        self.names.add(submit.op.name)
-        for arg in submit.args:
-            self.visit_expr(arg)
-
-    def visit_var_like(self, var: Var) -> None:
-        pass
-
-
 def _callees_first(program: Program) -> list[Function]:
     """Functions after the functions they call, otherwise in name order."""
     by_name = {key.name: function for key, function in program.functions.items()}
@@ -232,7 +223,32 @@ def _callees_first(program: Program) -> list[Function]:
 
 
 def _callees(function: Function) -> list[str]:
-    collector = _Callees()
-    if function.body is not None:
-        collector.visit_stmt(function.body)
-    return sorted(collector.names)
+    """Names of the functions that a function calls or launches, sorted."""
+    names: set[str] = set()
+    work: list[Any] = []
+    for stmt in walk_stmts(function.body):
+        work.extend(_operands(stmt))
+        while work:
+            expr = work.pop()
+            if isinstance(expr, (Call, Submit)) and isinstance(expr.op, GlobalVar):
+                names.add(expr.op.name)
+            work.extend(_operands(expr))
+    return sorted(names)
+
+
+def _operands(item: Any) -> tuple:
+    """The expressions directly in a statement or expression that can hold calls."""
+    fields = _OPERANDS.get(type(item))
+    if fields is None:
+        return ()
+    value = fields(item)
+    return value if isinstance(value, tuple) else (value,)
+
+
+_OPERANDS = {
+    Call: attrgetter("args"), Submit: attrgetter("args"), MakeTuple: attrgetter("elements"),
+    TupleGetItemExpr: attrgetter("tuple"), S.AssignStmt: attrgetter("value"), S.EvalStmt: attrgetter("expr"),
+    S.ReturnStmt: attrgetter("value"), S.YieldStmt: attrgetter("value"), S.IfStmt: attrgetter("condition"),
+    S.WhileStmt: attrgetter("condition"), S.ForStmt: attrgetter("start", "stop", "step"),
+    **dict.fromkeys(BINARY_CLASSES, attrgetter("left", "right")), **dict.fromkeys(UNARY_CLASSES, attrgetter("operand")),
+}  # fmt: skip

@@ -102,20 +102,17 @@ class _Writer:
         self._spans: dict[Span, int] = {}
 
     def document(self, root: IRNode) -> bytes:
-        index, stack = self._index, [root]
+        index, rows, stack = self._index, self._rows, [root]
         while stack:
-            current = stack[-1]
-            if id(current) in index:
-                stack.pop()
-                continue
-            missing = [child for child in _children(current) if id(child) not in index]
-            if missing:
-                stack.extend(reversed(missing))
-                continue
-            stack.pop()
-            row = self._type(current) if isinstance(current, T.Type) else self._node(current)
-            index[id(current)] = len(self._rows)
-            self._rows.append(row)
+            current = stack.pop()
+            if current is None:  # everything that the object below refers to is written
+                current = stack.pop()
+                index[id(current)] = len(rows)
+                rows.append(self._type(current) if isinstance(current, T.Type) else self._node(current))
+            elif id(current) not in index:
+                index[id(current)] = -1
+                stack += (current, None)
+                stack.extend(reversed(_children(current)))
         spans = [list(_span_fields(span)) for span in self._spans]
         document = {"format": FORMAT, "version": VERSION, "spans": spans, "nodes": self._rows, "root": index[id(root)]}
         return msgspec.msgpack.encode(document)

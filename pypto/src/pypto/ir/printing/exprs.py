@@ -65,6 +65,7 @@ class ExprPrinter:
         self.mark_free = False  # inside a function, where every variable must be a parameter or defined
         self.in_program = False
         self.in_dimension = False
+        self._constants: dict[int, bool] = {}
         self.assigned_name: str | None = None  # the variable that takes the printed value
         self.region_split: int | None = None  # inside a split_aiv region: the split that crossings take from it
         self._table = {
@@ -129,11 +130,11 @@ class ExprPrinter:
         while type(spine[-1].left) in _BINARY:
             spine.append(spine[-1].left)
         spine.reverse()
-        constant = _only_constants(spine[0].left)
+        constant = _only_constants(spine[0].left, self._constants)
         text, below = "", _ATOM
         for node in spine:
             symbol, strength = _BINARY[type(node)]
-            constant = constant and _only_constants(node.right)
+            constant = constant and _only_constants(node.right, self._constants)
             left = right = strength + 1
             if strength == _POW:
                 right = _UNARY
@@ -161,7 +162,7 @@ class ExprPrinter:
         return f"{self.pl}.cast({self.expr(expr.operand)}, {self.dtype(expr.dtype)})"
 
     def _min_max(self, expr: E.BinaryExpr) -> str:
-        typed = self.in_dimension or _only_constants(expr)
+        typed = self.in_dimension or _only_constants(expr, self._constants)
         name = "min" if type(expr) is E.Min else "max"
         return f"{self.pl}.{name}({self._operand(expr.left, _OR, typed)}, {self._operand(expr.right, _OR, typed)})"
 
@@ -343,15 +344,26 @@ def _strength(cls: type) -> int:
     return _UNARY if cls in (E.Neg, E.BitNot) else _ATOM
 
 
-def _only_constants(expr: E.Expr) -> bool:
-    """True for an operator tree whose leaves are all constants: bare literals would be folded when read back."""
-    work = [expr]
-    while work:
-        item = work.pop()
-        if isinstance(item, E.BinaryExpr):
-            work += (item.right, item.left)
-        elif isinstance(item, E.UnaryExpr) and not isinstance(item, E.Cast):
-            work.append(item.operand)
-        elif type(item) not in _CONSTANTS:
-            return False
-    return True
+def _only_constants(expr: E.Expr, known: dict[int, bool]) -> bool:
+    """True for an operator tree whose leaves are all constants: bare literals would be folded when read back.
+
+    ``known`` keeps the answers by object identity, so that a deep tree is walked once.
+    """
+    cls = type(expr)
+    if cls in _CONSTANTS:
+        return True
+    if not isinstance(expr, (E.BinaryExpr, E.UnaryExpr)) or cls is E.Cast:
+        return False
+    stack = [expr]
+    while stack:
+        item = stack[-1]
+        operands = (item.left, item.right) if isinstance(item, E.BinaryExpr) else (item.operand,)
+        pending = [o for o in operands if isinstance(o, (E.BinaryExpr, E.UnaryExpr)) and id(o) not in known]
+        if pending and type(item) is not E.Cast:
+            stack.extend(pending)
+            continue
+        stack.pop()
+        known[id(item)] = type(item) is not E.Cast and all(
+            known[id(o)] if id(o) in known else type(o) in _CONSTANTS for o in operands
+        )
+    return known[id(expr)]
