@@ -122,13 +122,22 @@ def _choose(fields: tuple) -> L0TileResult:
                 if candidate is not None and candidate[0][0] < key[0]:
                     (key, tile), chosen, double = candidate, kind, double_c
     m, n, k = tile
-    traffic = _cdiv(c.N, n) * c.bytes_a * c.M * c.K + _cdiv(c.M, m) * c.bytes_b * c.K * c.N
-    traffic += c.bytes_c * c.M * c.N * (2 if c.c_read else 1)
+    held_a, held_b = _held_loads(c, m, n)
+    holds_a = held_a <= held_b
+    traffic = _operand_traffic(c, m, n, k, chosen, holds_a) + c.bytes_c * c.M * c.N * (2 if c.c_read else 1)
     padded = [f"{name}={value}" for name, value, low in (("M", c.M, c.min_m), ("N", c.N, c.min_n), ("K", c.K, c.min_k))
               if value < low]  # fmt: skip
     hint = f"padded {', '.join(padded)} up to the cube minimum" if padded else ""
-    held_a, held_b = _held_loads(c, m, n)
-    return L0TileResult(m, n, k, chosen, held_a <= held_b, double, traffic, key[0], key[1], hint)
+    return L0TileResult(m, n, k, chosen, holds_a, double, traffic, key[0], key[1], hint)
+
+
+def _operand_traffic(c: L0TileConfig, m: int, n: int, k: int, kind: Stationarity, holds_a: bool) -> int:
+    """Bytes of A and B that are loaded; a held operand is loaded once."""
+    once_a = kind is Stationarity.AStationary or (kind is Stationarity.OutputStationary and k >= c.K and holds_a)
+    once_b = kind is Stationarity.BStationary or (kind is Stationarity.OutputStationary and k >= c.K and not holds_a)
+    loads_a = 1 if once_a else _cdiv(c.N, n)
+    loads_b = 1 if once_b else _cdiv(c.M, m)
+    return c.bytes_a * c.M * c.K * loads_a + c.bytes_b * c.K * c.N * loads_b
 
 
 def _check(c: L0TileConfig) -> None:
@@ -157,8 +166,8 @@ def _n_cap(c: L0TileConfig, kind: Stationarity, row_outer: bool, full_k: bool) -
     if kind is Stationarity.BStationary or not full_k:
         return c.max_n
     if kind is Stationarity.AStationary or not row_outer:
-        return c.max_n_pipelined
-    return c.max_n_nested_pipelined
+        return c.max_n_pipelined or c.max_n
+    return c.max_n_nested_pipelined or c.max_n_pipelined or c.max_n
 
 
 def _best(c: L0TileConfig, kind: Stationarity, *, double_c: bool) -> tuple[tuple, tuple[int, int, int]] | None:

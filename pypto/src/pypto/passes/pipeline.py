@@ -51,6 +51,7 @@ from pypto.passes.tile.convert_tensor_to_tile_ops import convert_tensor_to_tile_
 from pypto.passes.tile.flatten_tile_nd_to_2d import flatten_tile_nd_to_2d
 from pypto.passes.tile.infer_tile_memory_space import infer_tile_memory_space
 from pypto.passes.tile.legalize_tile_cast import legalize_tile_cast
+from pypto.passes.tile.lower_auto_vector_split import lower_auto_vector_split
 from pypto.passes.tile.lower_composite_ops import lower_composite_ops
 from pypto.passes.tile.optimize_orch_tensors import optimize_orch_tensors
 from pypto.passes.tile.resolve_backend_op_layouts import resolve_backend_op_layouts
@@ -110,6 +111,7 @@ TABLE: list[Row] = [
     ("CanonicalizeTileSlice", canonicalize_tile_slice, always),
     ("InferTileMemorySpace", infer_tile_memory_space, always),
     ("ResolveBackendOpLayouts", resolve_backend_op_layouts, always),
+    ("LowerAutoVectorSplit", lower_auto_vector_split, always),
     ("ExpandMixedKernel", expand_mixed_kernel, always),
     ("InjectGMPipeBuffer", inject_gm_pipe_buffer, always),
     ("SplitVectorKernel", split_vector_kernel, always),
