@@ -1,4 +1,4 @@
-"""Which buffer a tensor value of an orchestration function is a name of."""
+"""Which buffers a tensor value of an orchestration function may be a name of."""
 
 from __future__ import annotations
 
@@ -10,68 +10,69 @@ from pypto.passes.lib.lineage import Lineage
 from pypto.passes.lib.op_facts import VIEWS
 from pypto.passes.lib.walk import yielded
 
+Roots = frozenset[Var]
 
-def tensor_roots(function: Function, lineage: Lineage, *, exact: bool = False) -> dict[Var, Var]:
-    """Tensor variable -> the parameter, creation or opaque result whose buffer it names.
 
-    Args:
-        exact: only names of the whole buffer count: views and carries that a loop rebinds start a root of their own.
-            Otherwise a view belongs to its source and a rebound carry to what the loop yields.
+def tensor_roots(function: Function, lineage: Lineage) -> dict[Var, Roots]:
+    """Tensor variable -> the parameters, creations and opaque results whose buffers it may name.
+
+    A view belongs to its source; a branch result and a rebound loop carry may name several buffers.
     """
-    roots: dict[Var, Var] = {p: p for p in function.params if isinstance(p.type, TensorType)}
-    if function.body is not None:
-        _Roots(roots, lineage, exact).walk(function.body)
-    return roots
+    return _Walk(function, lineage, exact=False).roots
 
 
-class _Roots:
-    def __init__(self, roots: dict[Var, Var], lineage: Lineage, exact: bool) -> None:
-        self.roots, self._lineage, self._exact = roots, lineage, exact
+def exact_roots(function: Function, lineage: Lineage) -> dict[Var, Var]:
+    """Tensor variable -> the one buffer that it certainly names as a whole; other values stand for themselves."""
+    return {var: next(iter(roots)) for var, roots in _Walk(function, lineage, exact=True).roots.items()}
+
+
+class _Walk:
+    def __init__(self, function: Function, lineage: Lineage, *, exact: bool) -> None:
+        self._lineage, self._exact = lineage, exact
         self._tuples: dict[Var, Expr] = {}
+        self.roots: dict[Var, Roots] = {p: Roots((p,)) for p in function.params if isinstance(p.type, TensorType)}
+        if function.body is not None:
+            self._body(function.body)
 
-    def walk(self, body: Stmt) -> None:
-        roots = self.roots
+    def _join(self, var: Var, values: tuple[Expr, ...]) -> None:
+        """``var`` is one of ``values``."""
+        found = [self.roots.get(v, Roots((v,))) for v in values if isinstance(v, Var)]
+        merged = Roots().union(*found)
+        self.roots[var] = Roots((var,)) if not merged or (self._exact and len(merged) > 1) else merged
+
+    def _body(self, body: Stmt) -> None:
         for stmt in flatten_to_stmts(body):
             kind = type(stmt)
             if kind is AssignStmt:
                 self._assign(stmt)
             elif kind is ForStmt or kind is WhileStmt:
-                for arg in stmt.iter_args:
-                    if arg.initValue in roots:
-                        roots[arg] = roots[arg.initValue]
-                self.walk(stmt.body)
-                for arg, result, value in zip(stmt.iter_args, stmt.return_vars, yielded(stmt.body)):
-                    root = roots.get(value) if isinstance(value, Var) else None
-                    if root is None and arg not in roots:
-                        continue
-                    if self._exact:
-                        roots[result] = root if root is not None and root is roots.get(arg) else result
-                    else:
-                        # A carry that is rebound to another buffer names that buffer after the loop.
-                        roots[result] = root if root is not None else roots[arg]
+                tensors = [isinstance(arg.type, TensorType) for arg in stmt.iter_args]
+                for arg, wanted in zip(stmt.iter_args, tensors):
+                    if wanted:
+                        self._join(arg, (arg.initValue,))
+                self._body(stmt.body)
+                for arg, result, value, wanted in zip(stmt.iter_args, stmt.return_vars, yielded(stmt.body), tensors):
+                    if wanted:
+                        self._join(result, (arg, value))
             elif kind is IfStmt:
-                self.walk(stmt.then_body)
+                self._body(stmt.then_body)
                 if stmt.else_body is not None:
-                    self.walk(stmt.else_body)
-                for var, a, b in zip(stmt.return_vars, yielded(stmt.then_body), yielded(stmt.else_body)):
-                    if not isinstance(var.type, TensorType):
-                        continue
-                    same = isinstance(a, Var) and a in roots and roots.get(b) is roots[a]
-                    roots[var] = roots[a] if same else var
+                    self._body(stmt.else_body)
+                for var, *values in zip(stmt.return_vars, yielded(stmt.then_body), yielded(stmt.else_body)):
+                    if isinstance(var.type, TensorType):
+                        self._join(var, tuple(values))
             elif isinstance(stmt, ScopeStmt):
-                self.walk(stmt.body)
+                self._body(stmt.body)
 
     def _assign(self, stmt: AssignStmt) -> None:
         value, var = stmt.value, stmt.var
-        if isinstance(value, (Call, Submit, MakeTuple)) and not isinstance(var.type, TensorType):
-            self._tuples[var] = value
-            return
         if not isinstance(var.type, TensorType):
+            if isinstance(value, (Call, Submit, MakeTuple)):
+                self._tuples[var] = value
             return
         source = self._lineage.alias_source(value, self._tuples)
         if source is None and not self._exact and isinstance(value, Call) and value.op.name in VIEWS:
             source = value.args[0]
-        if isinstance(value, TupleGetItemExpr) and source is None:
-            self.roots[var] = var
-            return
-        self.roots[var] = self.roots.get(source, var) if isinstance(source, Var) else var
+        if isinstance(value, TupleGetItemExpr) and not isinstance(source, Var):
+            source = None
+        self._join(var, (source,) if isinstance(source, Var) else (var,))

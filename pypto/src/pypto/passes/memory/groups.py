@@ -133,7 +133,7 @@ class Groups:
             if group is None or call.op.name in VIEWS:
                 continue
             if any(isinstance(a, Var) and self.storage.root.get(a) in popped for a in call.args):
-                for load in loads.get(self.storage.start[stmt], ()):
+                for load in loads.get(self.storage.point[stmt], ()):
                     if load is not group:
                         group.conflicts.add(load)
                         load.conflicts.add(group)

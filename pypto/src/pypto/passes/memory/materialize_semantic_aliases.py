@@ -34,7 +34,7 @@ class _Aliases:
                 self._roots_on.setdefault(memref.base_, set()).add(root)
 
     def run(self) -> None:
-        for stmt in sorted([*self.storage.loops, *self.storage.branches], key=self.storage.start.__getitem__):
+        for stmt in sorted([*self.storage.loops, *self.storage.branches], key=self.storage.point.__getitem__):
             if isinstance(stmt, IfStmt):
                 if stmt.return_vars:
                     self._branch(stmt)

@@ -49,15 +49,16 @@ class TileStorage:
         self.family: dict[Var, list[Var]] = {}
         self.definition: dict[Var, Definition] = {}
         self.uses: dict[Var, list[Use]] = {}
-        self.start: dict[Stmt, int] = {}
         self.end: dict[Stmt, int] = {}
         self.around: dict[Stmt, tuple[Stmt, ...]] = {}
-        self.path: dict[Stmt, Path] = {}
         #: Loops and ifs in program order, parents first.
         self.loops: list[ForStmt | WhileStmt] = []
         self.branches: list[IfStmt] = []
         self.assignments: list[AssignStmt] = []
         self.definers: dict[Var, AssignStmt] = {}
+        #: Point and path of every statement.
+        self.point: dict[Stmt, int] = {}
+        self.path_of: dict[Stmt, Path] = {}
         #: Variables that name a window of their root rather than all of it.
         self.windows: set[Var] = set()
         self._tuples: dict[Var, Definition] = {}
@@ -75,7 +76,7 @@ class TileStorage:
         if root is None:
             return False
         sharers = sum(1 for a in loop.iter_args if self.root.get(a.initValue) is root)
-        return sharers == 1 and self._free_after(root, self.start[loop], self.around[loop])
+        return sharers == 1 and self._free_after(root, self.point[loop], self.around[loop])
 
     def owns_for_branch(self, branch: IfStmt, value: Expr) -> bool:
         """Nothing reads the storage of ``value`` after the branch that yields it."""
@@ -116,14 +117,14 @@ class TileStorage:
     def _walk(self, body: Stmt, loops: tuple[Stmt, ...], path: Path) -> None:
         for stmt in flatten_to_stmts(body):
             self._point += 1
-            point = self._point
+            point = self.point[stmt] = self._point
+            self.path_of[stmt] = path
             for var in direct_uses(stmt):
                 root = self.root.get(var)
                 if root is not None:
                     self.uses.setdefault(root, []).append(Use(point, path, loops))
             kind = type(stmt)
             if kind is AssignStmt:
-                self.start[stmt] = point
                 definition = Definition(point, path, loops, stmt)
                 value = stmt.value
                 if isinstance(value, TupleGetItemExpr) and value.tuple in self._tuples:
@@ -138,7 +139,7 @@ class TileStorage:
                 self.assignments.append(stmt)
                 self.definers[stmt.var] = stmt
             elif kind is ForStmt or kind is WhileStmt:
-                self.start[stmt], self.around[stmt], self.path[stmt] = point, loops, path
+                self.around[stmt] = loops
                 self.loops.append(stmt)
                 inside = (*loops, stmt)
                 for arg in stmt.iter_args:
@@ -149,7 +150,7 @@ class TileStorage:
                 for var in stmt.return_vars:
                     self._define(var, Definition(self._point, path, loops, stmt))
             elif kind is IfStmt:
-                self.start[stmt], self.around[stmt], self.path[stmt] = point, loops, path
+                self.around[stmt] = loops
                 self.branches.append(stmt)
                 self._walk(stmt.then_body, loops, (*path, (stmt, 0)))
                 if stmt.else_body is not None:

@@ -29,7 +29,8 @@ def check_split_transposes(function: Function) -> None:
         if len(shape) == 2 and const_value(shape[axis]) != 1:
             name = getattr(getattr(stmt, "var", None), "name_hint", "tile.transpose")
             raise user_error(
-                f"kernel '{function.name}': tile.transpose '{name}' mixes both halves of a {split.name} split. Drop "
-                "the split (pl.SplitMode.NONE), or replace the transpose by a column slice of the source",
+                f"kernel '{function.name}': tile.transpose '{name}' swaps the split axis of a {split.name} "
+                "split, so each lane would need the other half. Drop the split (pl.SplitMode.NONE), or replace the "
+                "transpose by a column slice of the source",
                 span=stmt.span,
             )

@@ -50,9 +50,10 @@ def _raised_wrappers(program: Program, lineage: Lineage) -> dict[str, Function]:
                 if callee is None:
                     continue
                 for arg, direction in zip(call.args, callee.param_directions):
-                    index = index_of.get(roots[name].get(arg)) if isinstance(arg, Var) else None
-                    if index is not None and _ORDER[direction] > _ORDER[directions[index]]:
-                        directions[index] = direction
+                    for root in roots[name].get(arg, ()) if isinstance(arg, Var) else ():
+                        index = index_of.get(root)
+                        if index is not None and _ORDER[direction] > _ORDER[directions[index]]:
+                            directions[index] = direction
             if directions != function.param_directions:
                 current[name] = raised[name] = replace(function, param_directions=directions)
                 changed = True
@@ -135,19 +136,19 @@ class _Directions:
             if not isinstance(arg.type, TensorType):
                 directions.append(ArgDirection.Scalar)
                 continue
-            root = self._roots.get(arg) if isinstance(arg, Var) else None
+            roots = self._roots.get(arg, frozenset()) if isinstance(arg, Var) else frozenset()
             if direction is ParamDirection.In:
                 found = ArgDirection.Input
-            elif direction is ParamDirection.InOut or in_loop or root in written or root in self._inout:
+            elif direction is ParamDirection.InOut or in_loop or roots & written or roots & self._inout:
                 found = ArgDirection.InOut
             else:
                 found = ArgDirection.OutputExisting
-            if direction is not ParamDirection.In and root is not None:
-                writes.add(root)
+            if direction is not ParamDirection.In:
+                writes |= roots
             directions.append(ArgDirection.NoDep if index in no_dep else found)
         if call.attrs.get("arg_directions"):
             return call, writes
-        others = {k: v for k, v in call.attrs.items() if k not in ("arg_directions", "arg_direction_overrides")}
+        others = {k: v for k, v in call.attrs.items() if k != "arg_directions"}
         return replace(call, attrs={"arg_directions": directions, **others}), writes
 
 

@@ -11,7 +11,7 @@ from pypto.ir.types import TensorType, Type
 from pypto.ir.visitor import IRMutator
 from pypto.ops.registry import op_ref
 from pypto.passes.lib.lineage import Lineage
-from pypto.passes.lib.tensor_roots import tensor_roots
+from pypto.passes.lib.tensor_roots import exact_roots
 from pypto.passes.lib.walk import bodies, defined_vars, iter_calls, map_functions, used_vars, yielded
 from pypto.passes.pass_ import program_pass
 from pypto.passes.properties import IRProperty as P
@@ -31,7 +31,7 @@ class _Plan:
     def __init__(self, function: Function, lineage: Lineage) -> None:
         self.slices: dict[Stmt, tuple[Var, tuple[Expr, ...]]] = {}
         self.dropped: set[Stmt] = set()
-        roots = tensor_roots(function, lineage, exact=True)
+        roots = exact_roots(function, lineage)
         sources: dict[Var, list[Stmt]] = {}
         for stmt, call in iter_calls(function.body):
             if call.op.name == "tensor.assemble" and isinstance(call.args[1], Var):
