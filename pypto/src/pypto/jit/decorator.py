@@ -115,6 +115,16 @@ class JITFunction:
         return parameters_of(self.node, self.evaluator(), self.__name__)
 
     @functools.cached_property
+    def symbols(self) -> dict[str, str]:
+        """Local names bound by ``pl.dynamic`` statements of the body, with the names of their symbols."""
+        return body_symbols(self.node)
+
+    @functools.cached_property
+    def names(self) -> frozenset[str]:
+        """Every name that occurs in the function."""
+        return frozenset(n.id for n in ast.walk(self.node) if isinstance(n, ast.Name)) | set(self._param_names())
+
+    @functools.cached_property
     def dynamic_dims(self) -> DynamicDims:
         return dynamic_dims(self)
 
@@ -144,6 +154,7 @@ class JITFunction:
 
     # -- calls between members -----------------------------------------------------------------------------------
 
+    @functools.cached_property
     def calls(self) -> list[tuple[JITFunction, dict[str, ast.expr]]]:
         """(callee, parameter -> argument) of every call of another member in the body."""
         evaluator = self.evaluator()
@@ -173,7 +184,7 @@ class JITFunction:
         return callee.kind not in ENTRIES or (self.kind is Kind.HOST and callee.kind is Kind.ORCHESTRATION)
 
     def _collect(self, found: dict[int, JITFunction]) -> None:
-        for callee, _ in self.calls():
+        for callee, _ in self.calls:
             if id(callee) not in found and callee is not self:
                 found[id(callee)] = callee
                 callee._collect(found)
@@ -240,11 +251,6 @@ class JITFunction:
 
     def __repr__(self) -> str:
         return f"<JITFunction {self.__name__} ({self.kind.value})>"
-
-    @property
-    def symbols(self) -> dict[str, str]:
-        """Local names bound by ``pl.dynamic`` statements of the body."""
-        return body_symbols(self.node)
 
 
 def _compile_options(config: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 DynamicDims = dict[tuple[str, int], str]
 
 
-def dynamic_dims(function: JITFunction, seen: tuple[JITFunction, ...] = ()) -> DynamicDims:
+def dynamic_dims(function: JITFunction) -> DynamicDims:
     """Symbolic dimensions: written in annotations, bound in the body, or symbolic in a function it passes them to."""
     node, evaluator = function.node, function.evaluator()
     dims: DynamicDims = {}
@@ -22,7 +22,7 @@ def dynamic_dims(function: JITFunction, seen: tuple[JITFunction, ...] = ()) -> D
         for axis, symbol in parameter.dynamic_dims(evaluator).items():
             dims[parameter.name, axis] = symbol.name
     names = {p.name for p in function.parameters}
-    symbols = body_symbols(node)
+    symbols = function.symbols
     for child in ast.walk(node):
         if not isinstance(child, ast.Call):
             continue
@@ -32,10 +32,10 @@ def dynamic_dims(function: JITFunction, seen: tuple[JITFunction, ...] = ()) -> D
             value = evaluator.try_eval_expr(symbol)[1]
             fallback = symbols.get(getattr(symbol, "id", ""), ast.unparse(symbol))
             dims.setdefault((tensor, axis), value.name if isinstance(value, DynVar) else fallback)
-    for callee, arguments in function.calls():
-        if callee in seen or callee is function:
+    for callee, arguments in function.calls:
+        if callee is function:
             continue
-        inner = dynamic_dims(callee, (*seen, function))
+        inner = callee.dynamic_dims
         for parameter, argument in arguments.items():
             if isinstance(argument, ast.Name) and argument.id in names:
                 for (name, axis), symbol in inner.items():

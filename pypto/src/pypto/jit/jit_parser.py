@@ -11,7 +11,6 @@ from pypto.ir.enums import FunctionType, ParamDirection
 from pypto.ir.expr import ConstInt, Expr, IterArg, Var
 from pypto.ir.stmt import Stmt
 from pypto.ir.types import DistributedTensorType, ScalarType, TensorType, TileType, Type
-from pypto.jit.dynamic_dims import body_symbols
 from pypto.language.parser.ast_parser import ASTParser
 from pypto.language.parser.context import FunctionOptions, ProgramContext, Signature, SourceInfo
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError
@@ -56,6 +55,7 @@ class JITParser(ASTParser):
 
     def bind_parameters(
         self,
+        function: JITFunction,
         node: ast.FunctionDef,
         options: FunctionOptions,
         params: list[tuple[str, Type, ParamDirection]],
@@ -75,8 +75,8 @@ class JITParser(ASTParser):
             self.home[var] = None
             if isinstance(kind, ScalarType) and kind.dtype == DataType.INDEX:
                 self.types.param_symbols[name] = var
-        self.taken = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} | set(self.params)
-        for local, symbol in body_symbols(node).items():
+        self.taken = set(function.names)
+        for local, symbol in function.symbols.items():
             self.closure[local] = self.specialization.symbol(symbol)
         return Signature(node.name, tuple(self.params.values()), [d for _, _, d in params], [], options)
 

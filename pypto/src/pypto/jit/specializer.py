@@ -191,7 +191,7 @@ class Specialization:
         options = options_of(function.kind, function.level, function.auto_scope)
         self._active.append(function)
         try:
-            signature = parser.bind_parameters(node, options, params, constants)
+            signature = parser.bind_parameters(function, node, options, params, constants)
             self.functions[name] = parser.parse_specialized(node, signature)
         except ParserError as error:
             if error.source_lines is None:

@@ -67,6 +67,13 @@ class CallsMixin(ParserBase):
                 return self.parse_task_dummy(node)
             case "pld.world_size" | "pld.system.world_size":
                 self.require_host("pld.world_size", node)
+            case "pld.alloc_window_buffer" | "pld.tensor.alloc_window_buffer":
+                raise self.fail(
+                    ParserSyntaxError,
+                    "pld.alloc_window_buffer() must appear as the RHS of a simple assignment",
+                    node,
+                    hint="Write buf = pld.alloc_window_buffer(...); the name of the variable names the buffer",
+                )
             case "pl.submit" | "pl.spmd_submit":
                 raise self.fail(
                     ParserSyntaxError, f"{path}(...) must be a statement of its own", node,

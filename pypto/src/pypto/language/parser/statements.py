@@ -78,7 +78,6 @@ class StatementsMixin(ParserBase):
         elif isinstance(target, ast.Name):
             self._assign_name(target.id, None, node.value, path, node)
         elif isinstance(target, (ast.Tuple, ast.List)):
-            self._reject_nested_allocation(node.value)
             self._unpack(target, self.parse_expression(node.value), node)
         elif isinstance(target, ast.Subscript):
             if isinstance(target.value, ast.Subscript):
@@ -114,7 +113,6 @@ class StatementsMixin(ParserBase):
             return
         if path in ("pl.tensor.dim", "pl.dim") and self.bind_symbol_dim(name, value):
             return
-        self._reject_nested_allocation(value)
         expr = self.parse_expression(value)
         if kind is not None:
             expr = self._literal_of(kind, expr, value)
@@ -270,8 +268,6 @@ class StatementsMixin(ParserBase):
             self.parse_directive(path, value)
         elif path in _SUBMITS:
             self.emit(EvalStmt(self.parse_submit(value, path == "pl.spmd_submit")[0], self.span(node)))
-        elif path in _ALLOC_WINDOW:
-            self._reject_nested_allocation(value)
         elif isinstance(value, ast.Call) and isinstance(self.closure_value(value.func), InlineFunction):
             self.expand_inline_statement(self.closure_value(value.func), value)
         else:
@@ -349,16 +345,6 @@ class StatementsMixin(ParserBase):
 
     def _call_path(self, node: ast.expr | None) -> str | None:
         return self.public_path(node.func) if isinstance(node, ast.Call) else None
-
-    def _reject_nested_allocation(self, node: ast.expr) -> None:
-        for child in ast.walk(node):
-            if isinstance(child, ast.Call) and self.public_path(child.func) in _ALLOC_WINDOW:
-                raise self.fail(
-                    ParserSyntaxError,
-                    "pld.alloc_window_buffer() must appear as the RHS of a simple assignment",
-                    child,
-                    hint="Write buf = pld.alloc_window_buffer(...); the name of the variable names the buffer",
-                )
 
 
 def _statement_hint(node: ast.stmt) -> str | None:
