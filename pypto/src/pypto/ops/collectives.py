@@ -169,6 +169,8 @@ def all_to_all_v(input: Tensor, target: Tensor, signal: Tensor, send_counts: Ten
     require(ranks > 0 and rows % ranks == 0, f"{name}: signal dim 0 ({ranks}) must divide target dim 0 ({rows})")
     counts = send_counts.type
     require(counts.dtype == DataType.INT32, f"{name}: send_counts must have INT32 element type, got {counts.dtype}")
+    vector = len(counts.shape) == 1 or (len(counts.shape) == 2 and S.const(counts.shape[1]) in (1, None))
+    require(vector, f"{name}: send_counts must be 1D [NR] or 2D [NR, 1], got {S.shape_text(counts.shape)}")
     require(
         not S.provably_different(counts.shape[0], shape[0]),
         f"{name}: send_counts dim 0 ({S.dim_text(counts.shape[0])}) must equal signal dim 0 ({ranks})",

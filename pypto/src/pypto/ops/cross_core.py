@@ -7,12 +7,12 @@ from typing import Any
 from pypto.ir.dtype import DataType
 from pypto.ir.enums import MemorySpace
 from pypto.ir.expr import const_index
-from pypto.ir.types import DistributedTensorType, Type, scalar_type
+from pypto.ir.types import DistributedTensorType, TileType, Type, scalar_type
 from pypto.ops import shapes as S
 from pypto.ops.kinds import Attr, Scalar, Tensor, Tile
 from pypto.ops.memory_specs import BOTH
 from pypto.ops.registry import MemorySpec, op
-from pypto.ops.rules import NOTHING, fresh_tensor, fresh_tile, require, require_rank, valid_region
+from pypto.ops.rules import NOTHING, fresh_tensor, fresh_tile, require, valid_region
 from pypto.ops.scalars import as_datatype
 
 AUTO = -1  #: base of a reserved buffer that the compiler places
@@ -31,17 +31,41 @@ def _gather_front(x: Any, *, split: int | None = None) -> tuple:
 
 
 def _check_lane(name: str, operand: Any, split: int) -> None:
-    require(split in (0, 1, 2), f"{name} requires split 0, 1 or 2, got {split}")
-    if split:
-        require_rank(name, operand, 2, "operand")
+    require(split in (0, 1, 2), f"{name}: split must be 0, 1 or 2, got {split}")
+    rank = len(operand.type.shape)
+    what = "tile" if isinstance(operand.type, TileType) else "tensor"
+    require(not split or rank == 2, f"{name} requires a 2D {what}, got rank {rank}. Reshape the operand to 2D first")
 
 
-def _halved(name: str, values: tuple, split: int) -> tuple:
+def _check_sharded(name: str, operand: Any, split: int) -> None:
+    """What a lane boundary can carry: a per-lane row extent, or a static narrowing of the columns, not both."""
+    (rows, cols), (valid_rows, valid_cols) = operand.type.shape, valid_region(operand)
+    if split == 2:
+        odd = S.const(cols) is not None and S.const(cols) % 2
+        require(not odd, f"{name} cannot split an odd number of columns ({S.dim_text(cols)})")
+        require(
+            S.provably_equal(cols, valid_cols),
+            f"{name}: LEFT_RIGHT splits the column axis, so all columns must be valid, got {S.dim_text(valid_cols)} of "
+            f"{S.dim_text(cols)}",
+        )
+        return
+    if S.provably_equal(cols, valid_cols):
+        return
+    require(
+        S.const(valid_cols) is not None,
+        f"{name}: the valid column extent {S.dim_text(valid_cols)} is a runtime value narrower than the physical box",
+    )
+    require(
+        S.provably_equal(rows, valid_rows),
+        f"{name}: a per-lane row extent ({S.dim_text(valid_rows)} of {S.dim_text(rows)}) and narrowed columns cannot "
+        "cross the boundary together",
+    )
+
+
+def _halved(values: tuple, split: int) -> tuple:
+    """The larger half: which lane has it is not known here."""
     out = list(values)
-    axis = split - 1
-    out[axis] = S.ceil_div(out[axis], 2) if split == 1 else S.floor_div(out[axis], 2)
-    if split == 2 and S.const(values[axis]) is not None and S.const(values[axis]) % 2:
-        raise ValueError(f"{name} cannot split an odd number of columns ({S.dim_text(values[axis])})")
+    out[split - 1] = S.ceil_div(out[split - 1], 2)
     return tuple(out)
 
 
@@ -63,7 +87,8 @@ def tile_aiv_shard(x: Tile, *, split: Attr[int], lane_stride: Attr[int] = None) 
     _check_lane(name, x, split)
     shape, valid = x.type.shape, valid_region(x)
     if split:
-        shape, valid = _halved(name, shape, split), _halved(name, valid, split)
+        _check_sharded(name, x, split)
+        shape, valid = _halved(shape, split), _halved(valid, split)
     return fresh_tile(shape, x.type.dtype, valid)
 
 
@@ -82,7 +107,6 @@ def tile_aic_gather(x: Tile, *, split: Attr[int]) -> Type:
 
 def _check_lane_tensor(name: str, operand: Any, split: int) -> None:
     require(not isinstance(operand.type, DistributedTensorType), f"{name} requires a plain, non-distributed tensor")
-    require(len(operand.type.shape) == 2, f"{name} requires a 2D tensor, got {S.shape_text(operand.type.shape)}")
     _check_lane(name, operand, split)
 
 
@@ -96,7 +120,8 @@ def tensor_aiv_shard(x: Tensor, *, split: Attr[int]) -> Type:
     _check_lane_tensor(name, x, split)
     shape, valid = x.type.shape, valid_region(x)
     if split:
-        shape, valid = _halved(name, shape, split), _halved(name, valid, split)
+        _check_sharded(name, x, split)
+        shape, valid = _halved(shape, split), _halved(valid, split)
     return fresh_tensor(shape, x.type.dtype, valid)
 
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from pypto.ir.dtype import DataType
-from pypto.ir.enums import ArgEffect, AtomicType, MemorySpace, NotifyOp, TensorLayout, WaitCmp, WriteChannel
+from pypto.ir.enums import (
+    ArgEffect,
+    AtomicType,
+    MemorySpace,
+    NotifyOp,
+    TensorLayout,
+    TileLayout,
+    WaitCmp,
+    WriteChannel,
+)
 from pypto.ir.expr import ConstInt, Expr, MakeTuple, as_expr
 from pypto.ir.scalar_ops import cast, mul
 from pypto.ir.span import UNKNOWN_SPAN
@@ -68,13 +77,13 @@ def _require_tuple(name: str, operand: Any, rank: int, what: str) -> tuple[Expr,
 _SYSTEM: dict[str, Any] = {"family": "dist_system"}
 
 
-@op("pld.system.world_size", **_SYSTEM)
+@op("pld.system.world_size", no_kwargs=True, **_SYSTEM)
 def world_size() -> Type:
     """Number of ranks of the job; host orchestrator only."""
     return scalar_type(DataType.INT64)
 
 
-@op("pld.system.get_comm_ctx", backends=BOTH, **_SYSTEM)
+@op("pld.system.get_comm_ctx", no_kwargs=True, backends=BOTH, **_SYSTEM)
 def get_comm_ctx(dist_tensor: Tensor) -> Type:
     """The communication context of a window."""
     require_window("pld.system.get_comm_ctx", dist_tensor, "its argument")
@@ -133,7 +142,7 @@ def _wait_front(signal: Any, offsets: Any, expected: Any, *, cmp: WaitCmp) -> tu
     return (signal, offsets, i32(expected)), {"cmp": int(cmp)}
 
 
-@op("pld.system.wait", front=_wait_front, effects={}, backends=BOTH, **_SYSTEM)
+@op("pld.system.wait", front=_wait_front, effects={}, positional_attrs=True, backends=BOTH, **_SYSTEM)
 def wait(signal: Tensor, offsets: Shape, expected: Scalar, *, cmp: Attr[int]) -> Type:
     """Block until the rank's own signal cell compares true with a value."""
     name = "pld.system.wait"
@@ -144,7 +153,10 @@ def wait(signal: Tensor, offsets: Shape, expected: Scalar, *, cmp: Attr[int]) ->
     return NOTHING
 
 
-@op("pld.system.defer_wait", level="extended", front=_wait_front, effects={}, backends=BOTH, **_SYSTEM)
+@op(
+    "pld.system.defer_wait", level="extended", front=_wait_front, effects={}, positional_attrs=True, backends=BOTH,
+    **_SYSTEM,
+)  # fmt: skip
 def defer_wait(signal: Tensor, offsets: Shape, expected: Scalar, *, cmp: Attr[int]) -> Type:
     """Make a signal cell a completion condition of the enclosing task."""
     name = "pld.system.defer_wait"
@@ -263,7 +275,9 @@ def remote_load(
                     f"{S.dim_text(count)} exceeds {S.dim_text(size)}"
                 )
     region = window_region(kind.shape, valid_region(target), start, extent, requested)
-    return fresh_tile(extent, kind.dtype, region)
+    explicit_nd = kind.tensor_view is not None and kind.tensor_view.layout is TensorLayout.ND
+    layout = (TileLayout.row_major, TileLayout.none_box, 512) if explicit_nd else None
+    return fresh_tile(extent, kind.dtype, region, layout=layout)
 
 
 def _remote_store_front(src_tile: Any, target: Any, peer: Any, offsets: Any, *, atomic: AtomicType = AtomicType.None_):
@@ -277,16 +291,16 @@ def _tensor_remote_store_front(src: Any, target: Any, peer: Any, offsets: Any, *
 def _check_push(name: str, src: Any, target: Any, peer: Any, offsets: Any, atomic: int) -> None:
     kind = require_window(name, target, "target")
     rank, extent = len(kind.shape), src.type.shape
+    require(
+        src.type.dtype == kind.dtype,
+        f"{name} requires src and target of one dtype, but got {src.type.dtype} and {kind.dtype}",
+    )
     require(rank >= 2, f"{name}: target rank must be >= 2, got {rank}")
     _require_scalar(name, peer, "peer")
     start = _require_tuple(name, offsets, rank, "offsets")
     require(len(extent) >= 2, f"{name}: src must be at least 2-D, got {S.shape_text(extent)}")
     for axis, dim in enumerate(extent[:-2]):
         require(S.const(dim) == 1, f"{name}: src leading dimension {axis} must be 1, got {S.dim_text(dim)}")
-    require(
-        src.type.dtype == kind.dtype,
-        f"{name} requires src and target of one dtype, but got {src.type.dtype} and {kind.dtype}",
-    )
     require(atomic in (0, 1), f"{name}: atomic must be AtomicType.None_ (0) or AtomicType.Add (1), got {atomic}")
     if atomic:
         require(
@@ -294,7 +308,8 @@ def _check_push(name: str, src: Any, target: Any, peer: Any, offsets: Any, atomi
             f"{name} with atomic add requires an fp32/bf16/fp16/int32/int16/int8 dtype, but got {kind.dtype}",
         )
     check_offsets(name, start)
-    for axis, count in zip((rank - 2, rank - 1), valid_region(src)[-2:]):
+    pushed = (*(S.product(()) for _ in range(rank - 2)), *valid_region(src)[-2:])
+    for axis, count in enumerate(pushed):
         if S.past_end(start[axis], count, kind.shape[axis]):
             raise ValueError(
                 f"{name}: push exceeds the peer's target region in dimension {axis}: offset {S.dim_text(start[axis])} "

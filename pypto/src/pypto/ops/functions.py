@@ -38,7 +38,7 @@ def _is_sequence(value: Any) -> bool:
 
 def operand(param: OpParam, value: Any, first: Any, span: Span) -> Expr:
     """One Python argument as the operand a parameter wants; ``first`` is the converted first operand."""
-    if param.kind in ("shape", "tuple"):
+    if param.kind in ("shape", "tuple") or (param.variadic and _is_sequence(value)):
         return tuple_operand(value, span)
     if param.element and first is not None and not isinstance(getattr(value, "type", None), (TensorType, TileType)):
         return element_scalar(_unwrapped(value), first.type.dtype, span)
@@ -111,6 +111,9 @@ def public_function(definition: OpDef) -> Callable[..., Expr]:
     front = definition.front or _default_front(definition)
     signature = definition.signature if definition.front is None else inspect.signature(front)
     scalar_form = definition.scalar_form
+    kinds = [(n, p.kind) for n, p in signature.parameters.items()]
+    keyword_only = [n for n, kind in kinds if kind is inspect.Parameter.KEYWORD_ONLY]
+    positional = sum(kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for _, kind in kinds)
 
     def function(*args: Any, **kwargs: Any) -> Expr:
         args, span = _take_span(args, kwargs)
@@ -119,6 +122,9 @@ def public_function(definition: OpDef) -> Callable[..., Expr]:
             rhs = args[1] if len(args) > 1 else kwargs.get("rhs")
             if rhs is not None and not _is_shaped(rhs):
                 return _scalar_call(definition, scalar_form, args, kwargs, span)
+        if len(args) > positional and definition.positional_attrs:
+            kwargs = {**dict(zip(keyword_only, args[positional:])), **kwargs}
+            args = args[:positional]
         return _built(definition, front(*args, **kwargs), span)
 
     function.__name__ = definition.python_name

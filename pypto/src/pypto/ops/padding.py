@@ -9,7 +9,7 @@ from pypto.ir.enums import PadValue
 from pypto.ir.expr import ConstFloat, ConstInt
 
 
-def pad_policy(value: Any, *, allow_null: bool = False) -> PadValue:
+def pad_policy(value: Any, *, allow_null: bool = False, what: str = "fillpad pad_value") -> PadValue:
     """A PadValue, or 0, ``math.inf``, ``-math.inf`` (also as constants) as the policy they mean.
 
     Raises:
@@ -20,12 +20,12 @@ def pad_policy(value: Any, *, allow_null: bool = False) -> PadValue:
         value = value.value
     if isinstance(value, PadValue):
         if value is PadValue.null and not allow_null:
-            raise ValueError("pad_value must be PadValue.zero, max or min; PadValue.null names no value to fill with")
+            raise ValueError(f"{what} must be PadValue.zero, max or min; PadValue.null names no value to fill with")
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"pad_value must be a PadValue, 0, math.inf or -math.inf, got {type(value).__name__}")
+        raise TypeError(f"{what} must be a PadValue, 0, math.inf or -math.inf, got {type(value).__name__}")
     if value == 0:
         return PadValue.zero
     if isinstance(value, float) and math.isinf(value):
         return PadValue.max if value > 0 else PadValue.min
-    raise ValueError(f"pad_value must be a PadValue, 0, math.inf or -math.inf, got {value}")
+    raise ValueError(f"{what} must be a PadValue, 0, math.inf or -math.inf, got {value}")

@@ -133,6 +133,8 @@ class OpDef(msgspec.Struct, eq=False, kw_only=True):
     min_operands: int = 0
     required_attrs: tuple[str, ...] = ()
     operands_first: bool = True
+    no_kwargs: bool = False
+    positional_attrs: bool = False
 
     @property
     def declares_effects(self) -> bool:
@@ -153,6 +155,8 @@ class OpDef(msgspec.Struct, eq=False, kw_only=True):
         try:
             self._check_operands(args)
             if not self.attrs:
+                if kwargs and self.no_kwargs:
+                    raise ValueError(f"The operator {self.name} takes no kwargs, but got {', '.join(kwargs)}")
                 return self.rule(*args)
             self._check_attrs(kwargs)
             if self.operands_first:
@@ -171,20 +175,23 @@ class OpDef(msgspec.Struct, eq=False, kw_only=True):
         params, low = self.params, self.min_operands
         variadic = bool(params) and params[-1].variadic
         if len(args) < low or (len(args) > len(params) and not variadic):
-            wanted = f"at least {low}" if variadic else str(low) if low == len(params) else f"{low} to {len(params)}"
-            plural = "" if wanted == "1" else "s"
-            raise ValueError(
-                f"The operator {self.name} requires {wanted} argument{plural} "
-                f"({', '.join(p.name for p in params)}), but got {len(args)}"
-            )
+            raise ValueError(f"The operator {self.name} {self._arity(low, variadic)}, but got {len(args)}")
         last = len(params) - 1
         for index, arg in enumerate(args):
             param = params[index if index < last else last]
             if not KINDS[param.kind](arg):
                 raise ValueError(
-                    f"The operator {self.name} requires argument {index} ({param.name}) to be a "
+                    f"The operator {self.name} got a wrong argument {index}: {param.name} must be a "
                     f"{_KIND_TEXT.get(param.kind, param.kind)}, but got {type(arg.type).__name__}"
                 )
+
+    def _arity(self, low: int, variadic: bool) -> str:
+        high = len(self.params)
+        if not high:
+            return "takes no positional arguments"
+        names = ", ".join(p.name for p in self.params)
+        count = f"at least {low}" if variadic else f"exactly {low}" if low == high else f"{low} to {high}"
+        return f"requires {low if low == high else count} args: {count} positional arguments ({names})"
 
     def _check_attrs(self, kwargs: dict[str, Any]) -> None:
         attrs = self.attrs
@@ -230,8 +237,8 @@ _ATTR_TYPES: dict[str, type] = {
 _KIND_TEXT = {
     "tile": "TileType",
     "tensor": "TensorType",
-    "scalar": "ScalarType",
-    "shape": "tuple of extents",
+    "scalar": "scalar (ScalarType)",
+    "shape": "tuple, written as a list or a shape tuple",
     "array": "ArrayType",
 }
 
@@ -331,7 +338,9 @@ def op(
         keep: attributes the Python surface stores even when equal to their default.
         required: attributes with a Python default that an IR call must nevertheless carry.
         memory: memory spec.
-        facts: other fields of :class:`OpDef` (effects, traits, ``pto``, ``torch``, ...).
+        facts: other fields of :class:`OpDef` (effects, traits, ``pto``, ``torch``, ...). ``no_kwargs`` refuses the
+            unknown attributes that operators without declared ones otherwise keep; ``positional_attrs`` lets the
+            Python function take keyword-only attributes by position.
     """
 
     def register(rule: Callable[..., Type]) -> Callable[..., Type]:

@@ -93,12 +93,15 @@ def _syncall_front(
     kwargs: dict[str, Any] = {"core_type": core_type}
     if mode != "hard":
         kwargs["mode"] = mode
+    require(core_type in _SYNC_CORES, f"system.syncall requires core_type to be one of {', '.join(_SYNC_CORES)}")
     if mode == "soft":
         if gm_workspace is None or used_cores is None:
             raise ValueError("system.syncall in soft mode requires gm_workspace and used_cores (0 derives the count)")
         if isinstance(used_cores, int) and not isinstance(used_cores, bool):
-            require(0 <= used_cores < 2**31, f"system.syncall requires used_cores in [0, 2**31 - 1], got {used_cores}")
             used_cores = ConstInt(used_cores, DataType.INT32)
+        if isinstance(used_cores, ConstInt):
+            count = used_cores.value
+            require(0 <= count < 2**31, f"system.syncall requires used_cores in the INT32 range from 0, got {count}")
         derived = isinstance(used_cores, ConstInt) and used_cores.value == 0
         return ((gm_workspace,) if derived else (gm_workspace, used_cores)), kwargs
     if gm_workspace is not None or used_cores is not None:
@@ -158,11 +161,13 @@ def _sync_wait_front(event_id: Any, *, pipe: PipeType, core_type: str | None = N
 
 def _check_event(name: str, event: Any, event_id: int | None, pipe: int, core_type: str | None) -> None:
     require((event is None) != (event_id is None), f"{name} requires one event id, static or dynamic")
-    require(event_id is None or 0 <= event_id <= 13, f"{name} requires a static event id in 0 to 13, got {event_id}")
+    require(event_id is None or 0 <= event_id <= 13, f"{name} requires event_id in 0 to 13, got {event_id}")
     require(0 <= pipe < len(PipeType), f"{name} requires pipe to be a PipeType, got {pipe}")
     require(core_type in (None, "aic", "aiv"), f"{name} requires core_type aic or aiv, got {core_type!r}")
     if event is not None:
-        require(event.type.dtype == DataType.INDEX, f"{name} requires an INDEX event id, got {event.type.dtype}")
+        require(
+            event.type.dtype == DataType.INDEX, f"{name} requires a ScalarType(INDEX) event id, got {event.type.dtype}"
+        )
 
 
 @op("system.sync_set", family="sync", level="extended", front=_sync_set_front, backends=BOTH)
@@ -194,7 +199,7 @@ def set_ffts(workspace: Tensor) -> Type:
     """Declare the workspace of the hardware synchroniser."""
     name, kind = "system.set_ffts", workspace.type
     require(kind.dtype == DataType.INT64, f"{name} requires an INT64 workspace, but got {kind.dtype}")
-    require(len(kind.shape) == 1, f"{name} requires a 1D workspace, got {S.shape_text(kind.shape)}")
+    require(len(kind.shape) == 1, f"{name} requires a 1-D workspace, got {S.shape_text(kind.shape)}")
     size = S.const(kind.shape[0])
     require(size is not None and size >= 256, f"{name} requires a static workspace of at least 256 elements")
     return NOTHING

@@ -30,6 +30,11 @@ def _region(name: str, parts: tuple) -> list:
     return given
 
 
+def _atomic_by_position(value: Any, atomic: Any) -> tuple[Any, Any]:
+    """The atomic mode may stand right after the operands, where an optional operand would."""
+    return (None, value) if isinstance(value, AtomicType) else (value, atomic)
+
+
 def _chunks(name: str, chunk_rows: Any, chunk_cols: Any, pipeline: bool) -> dict[str, Any]:
     for what, value in (("chunk_rows", chunk_rows), ("chunk_cols", chunk_cols)):
         if isinstance(value, bool) or not isinstance(value, int):
@@ -46,6 +51,7 @@ def _put_front(
     atomic: AtomicType = AtomicType.None_, chunk_rows: int = 0, chunk_cols: int = 0, pipeline: bool = False,
 ) -> tuple:  # fmt: skip
     name = "pld.tensor.put"
+    dst_offsets, atomic = _atomic_by_position(dst_offsets, atomic)
     region = _region(name, (dst_offsets, src_offsets, shape))
     return (dst, i32(peer), src, *region), {
         "atomic": int(atomic),
@@ -84,7 +90,8 @@ def _check_extent(name: str, dst: Any, src: Any, dst_offsets: Any, src_offsets: 
     if shape is None:
         if not S.all_equal(dst.type.shape, src.type.shape):
             raise ValueError(
-                f"{name} requires dst and src to have the same shape (or a static shape region), but got "
+                f"{name}: dst and src must have the same shape (equal static shape or the same dynamic extents) unless "
+                f"a region is given, but got "
                 f"{S.shape_text(dst.type.shape)} and {S.shape_text(src.type.shape)}"
             )
         return dst.type.shape
@@ -172,6 +179,7 @@ def _tile_put_front(
     dst: Any, peer: Any, src: Any, stage: Any, stage2: Any = None, dst_offsets: Any = None, src_offsets: Any = None,
     shape: Any = None, *, atomic: AtomicType = AtomicType.None_,
 ) -> tuple:  # fmt: skip
+    stage2, atomic = _atomic_by_position(stage2, atomic)
     region = _region("pld.tile.put", (dst_offsets, src_offsets, shape))
     stages = [stage] if stage2 is None else [stage, stage2]
     return (dst, i32(peer), src, *stages, *region), {"atomic": int(atomic)}

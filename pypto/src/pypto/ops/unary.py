@@ -257,5 +257,5 @@ def scalar_cast(value: Any, target_type: int | DataType, mode: str | int = "roun
     from pypto.ir.scalar_ops import cast
 
     if mode not in ("round", _MODE_NAMES["round"]):
-        raise TypeError("pl.cast: a scalar conversion takes no rounding mode")
+        raise TypeError("pl.cast: Scalar inputs do not support non-default mode")
     return cast(as_expr(value), as_datatype(target_type), UNKNOWN_SPAN)

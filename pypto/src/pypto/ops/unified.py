@@ -402,7 +402,7 @@ def matmul_acc(
 def batch_matmul(lhs: Any, rhs: Any, *, _span: Span) -> Expr:
     """Batched ``lhs @ rhs`` of tiles."""
     if level("batch_matmul", lhs, rhs) == "tensor":
-        raise TypeError("pl.batch_matmul: expected Tile operands; tensors use pl.matmul")
+        raise TypeError("pl.batch_matmul: expected Tensor or Tile operands in tile form; tensors use pl.matmul")
     return TILE.batch_matmul(lhs, rhs, span=_span)
 
 

@@ -63,10 +63,16 @@ def _given(valid_shape: Any) -> tuple:
     return () if valid_shape is None else elements(valid_shape)
 
 
+def _pad_kwargs(pad_value: Any) -> dict[str, Any]:
+    if pad_value is None:
+        return {}
+    return {"pad_value": pad_policy(pad_value, allow_null=True, what="slice pad_value")}
+
+
 def _tile_slice_front(
     tile: Any, shape: Any, offset: Any, valid_shape: Any = None, drop_dims: Any = None, pad_value: Any = None
 ) -> tuple:
-    kwargs = {} if pad_value is None else {"pad_value": pad_policy(pad_value, allow_null=True)}
+    kwargs = _pad_kwargs(pad_value)
     if pad_value is not None and valid_shape is None:
         warn_caller("tile.slice: pad_value has no effect without valid_shape")
     return _slice_operands(tile, shape, offset, valid_shape, drop_dims), kwargs
@@ -81,7 +87,9 @@ def _tensor_slice_front(
     pad_value: Any = None,
     clamp: bool = False,
 ) -> tuple:
-    kwargs: dict[str, Any] = {} if pad_value is None else {"pad_value": pad_policy(pad_value, allow_null=True)}
+    kwargs: dict[str, Any] = (
+        {} if pad_value is None else {"pad_value": pad_policy(pad_value, allow_null=True, what="slice pad_value")}
+    )
     if pad_value is not None and valid_shape is None and not clamp:
         warn_caller("tensor.slice: pad_value has no effect without valid_shape")
     if clamp:
