@@ -250,9 +250,9 @@ def _check_accumulator(window: _Window, call: Call) -> None:
     if not (full_height or one_block):
         base_cols = const_value(window.base.type.shape[1])
         raise user_error(
-            f"{call.op.name}: the accumulator '{window.var.name_hint}' is a [{height}, {width}] window at [{row}, "
-            f"{col}] of a [{rows}, {base_cols}] tile, which is not contiguous in L0C's block layout; use one [rows, N*tiles] "
-            "accumulator and slice its columns",
+            f"{call.op.name}: the accumulator '{window.var.name_hint}' is the [{height}, {width}] window at "
+            f"[{row}, {col}] of a [{rows}, {base_cols}] tile, which is not contiguous in L0C's block layout; use one "
+            "[rows, N*tiles] accumulator and slice its columns",
             span=call.span,
         )
 
