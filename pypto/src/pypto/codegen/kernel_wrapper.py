@@ -114,7 +114,7 @@ def _entry_body(function: Function, bridge: bool, uses_block: bool, uses_lane: b
         lines += _unpack_scalar(param, len(tensors) + index, function)
         names.append(param.name_hint)
     for dim in dynamic_dims(function):
-        if dim in function.params:
+        if any(dim is p for p in function.params):
             continue
         name, dim_lines = _recover_dim(dim, tensors, set(names), function)
         lines += dim_lines
