@@ -245,7 +245,7 @@ class JITFunction:
         return found
 
     def _compile(self, bound: BoundArguments, config: Any) -> Any:
-        from pypto.ir.compile import compile as compile_program
+        from pypto.runtime.compiler import compile as compile_program
 
         return compile_program(self._program(bound), **_compile_options(config))
 
