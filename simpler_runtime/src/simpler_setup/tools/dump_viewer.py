@@ -1,6 +1,6 @@
 """List, filter and export the arguments of an args dump.
 
-python -m simpler_setup.tools.dump_viewer [FOLDER] [--task ID] [--stage before|after] [--role ROLE] [--index N] [--export]
+python -m simpler_setup.tools.dump_viewer [FOLDER] [--task ID] [--stage before|after] [--role ROLE] [--export]
 """
 
 from __future__ import annotations
