@@ -37,8 +37,8 @@ def _sorted_pairs(src: Any, idx: Any) -> Any:
 
     rows, cols = src.shape
     values, keys = src.reshape(rows, -1, 32), idx.reshape(rows, -1, 32)
-    by_key = keys.to(torch.int64).argsort(-1, stable=True)
-    order = by_key.gather(-1, (-values.gather(-1, by_key)).argsort(-1, stable=True))
+    by_key = keys.to(torch.int64).argsort(dim=-1, stable=True)
+    order = by_key.gather(-1, (-values.gather(-1, by_key)).argsort(dim=-1, stable=True))
     payload = keys.contiguous().view(torch.float32).gather(-1, order).to(src.dtype)
     return torch.stack((values.gather(-1, order), payload), -1).reshape(rows, 2 * cols)
 

@@ -96,7 +96,9 @@ def _syncall_front(
     require(core_type in _SYNC_CORES, f"system.syncall requires core_type to be one of {', '.join(_SYNC_CORES)}")
     if mode == "soft":
         if gm_workspace is None or used_cores is None:
-            raise ValueError("system.syncall in soft mode requires gm_workspace and used_cores (0 derives the count)")
+            raise ValueError(
+                "system.syncall in soft mode requires gm_workspace and explicit used_cores (0 derives the count)"
+            )
         if isinstance(used_cores, int) and not isinstance(used_cores, bool):
             used_cores = ConstInt(used_cores, DataType.INT32)
         if isinstance(used_cores, ConstInt):

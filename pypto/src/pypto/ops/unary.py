@@ -253,9 +253,10 @@ def scalar_cast(value: Any, target_type: int | DataType, mode: str | int = "roun
 
     Raises:
         TypeError: a rounding mode other than the default.
+        ValueError: no such mode.
     """
     from pypto.ir.scalar_ops import cast
 
-    if mode not in ("round", _MODE_NAMES["round"]):
+    if rounding_mode(mode) != _MODE_NAMES["round"]:
         raise TypeError("pl.cast: Scalar inputs do not support non-default mode")
     return cast(as_expr(value), as_datatype(target_type), UNKNOWN_SPAN)
