@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pypto.language as pl
 import pytest
-from kernels import calls, find_calls, run, text
+from pass_programs import calls, find_calls, run, text
 
 import pypto
 from pypto import ir

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kernels import A5, calls, find_calls, kernel, parse, roots, run, text, tiles
+from pass_programs import A5, calls, find_calls, kernel, parse, roots, run, text, tiles
 from pypto.passes.memory.reuse_penalties import recognize_dsa_reuse_penalties
 
 import pypto

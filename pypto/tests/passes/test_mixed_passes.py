@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kernels import A2A3, A5, calls, find_calls, kernel, parse, run, text
+from pass_programs import A2A3, A5, calls, find_calls, kernel, parse, run, text
 
 from pypto import ir
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kernels import calls, find_calls, parse, run, text
+from pass_programs import calls, find_calls, parse, run, text
 
 from pypto import ir
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kernels import calls, find_calls, kernel, run, text, tiles
+from pass_programs import calls, find_calls, kernel, run, text, tiles
 from pypto.passes.lib.pipeline_membership import ATTR, memberships
 from pypto.passes.lib.scalars import trip_count
 
