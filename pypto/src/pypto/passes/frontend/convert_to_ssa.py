@@ -289,9 +289,10 @@ class _Converter(IRMutator):
             restore()
         task_id = stmt.attrs.get("task_id_var")
         if task_id is not None:
-            new = self._new(task_id, "ssa", task_id.type)
-            self.var_map[task_id] = new
-            attrs = {k: new if k == "task_id_var" else attrs[k] for k in stmt.attrs}
+            # The variable is seeded with an invalid id before the scope, and the scope fills that version.
+            if task_id not in self.var_map:
+                self.var_map[task_id] = self._new(task_id, "ssa", task_id.type)
+            attrs = {k: self.var_map[task_id] if k == "task_id_var" else attrs[k] for k in stmt.attrs}
         return replace(stmt, **fields, attrs=dict(attrs), body=body)
 
 

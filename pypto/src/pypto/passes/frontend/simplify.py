@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from pypto.arith import Analyzer
 from pypto.ir.dtype import DataType
 from pypto.ir.enums import ForKind
 from pypto.ir.expr import (
@@ -58,8 +59,6 @@ class _Simplifier(IRMutator):
 
     def __init__(self, function: Function) -> None:
         super().__init__()
-        from pypto.arith import Analyzer
-
         self._analyzer = Analyzer()
         self._depth = 0  # inside an arithmetic tree: only its root is simplified
         self._branching = 0  # inside a loop or a branch

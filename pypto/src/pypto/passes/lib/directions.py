@@ -73,6 +73,8 @@ def _call(
         for index, arg in enumerate(call.args):
             if index == destination and isinstance(arg, Var) and arg in root:
                 written.add(root[arg])
+                if call.kwargs.get("atomic"):  # adds to what is there
+                    read.add(root[arg])
             else:
                 used_vars(arg, reads)
     attrs = {k: v for k, v in call.attrs.items() if k not in _BOOKKEEPING}

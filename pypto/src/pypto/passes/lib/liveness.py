@@ -77,9 +77,6 @@ class Liveness:
             elif isinstance(child, ScopeStmt):
                 if through_scopes or isinstance(child, (RuntimeScopeStmt, SplitAivScopeStmt)):
                     result |= self._assigned_in(child.body, cache, through_scopes=through_scopes)
-                task_id = child.attrs.get("task_id_var")
-                if task_id is not None:
-                    result.add(task_id)
         frozen = cache[id(stmt)] = frozenset(result)
         return frozen
 

@@ -163,8 +163,16 @@ class Outliner(IRMutator):
         )
 
     def visit_seq_stmts(self, stmt) -> Stmt:
-        children = [self.visit_stmt(child) for child in stmt.stmts]
-        return stmt if all(a is b for a, b in zip(children, stmt.stmts)) else seq(children, stmt.span)
+        children: list[Stmt] = []
+        for child in stmt.stmts:
+            new = self.visit_stmt(child)
+            if isinstance(child, ScopeStmt) and not isinstance(new, ScopeStmt) and children:
+                task_id = child.attrs.get("task_id_var")
+                if task_id is not None and _seeds(children[-1], task_id):
+                    children.pop()  # the launch defines the id now
+            children.append(new)
+        same = len(children) == len(stmt.stmts) and all(a is b for a, b in zip(children, stmt.stmts))
+        return stmt if same else seq(children, stmt.span)
 
     def _scope(self, stmt: ScopeStmt, **fields: Any) -> Stmt:
         target = self._choose(stmt)
@@ -319,7 +327,7 @@ class Outliner(IRMutator):
         results: list[tuple[Var, Var | None]],
     ) -> Stmt:
         task_id = scope.attrs.get("task_id_var")
-        submit = any(scope.attrs.get(key) not in (None, False, [], ()) for key in _SUBMIT_ATTRS)
+        submit = any(scope.attrs.get(key) for key in _SUBMIT_ATTRS)
         attrs = self._call_attrs(scope, captured)
         types: list[Type] = list(function.return_types)
         if submit:
@@ -394,6 +402,16 @@ class Outliner(IRMutator):
         """From here to the end of the enclosing body, ``var`` (its storage was written) is read as ``new``."""
         self._local[-1].setdefault(var, self.var_map.get(var))
         self.var_map[var] = new
+
+
+def _seeds(stmt: Stmt, task_id: Var) -> bool:
+    """``task_id = system.task_invalid()``."""
+    return (
+        type(stmt) is AssignStmt
+        and stmt.var is task_id
+        and isinstance(stmt.value, Call)
+        and stmt.value.op.name == "system.task_invalid"
+    )
 
 
 def _plain_vars(expr: Expr) -> list[Var]:

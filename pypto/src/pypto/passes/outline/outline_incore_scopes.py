@@ -90,7 +90,7 @@ def _function_attrs(scope: InCoreScopeStmt) -> dict[str, Any]:
     elif scope.split is not SplitMode.NONE:
         attrs["split"] = int(scope.split)
     for key in ("slot_num", "windowize", "cache_policy"):
-        if scope.attrs.get(key) not in (None, False):
+        if scope.attrs.get(key):
             attrs[key] = scope.attrs[key]
     if is_deferred_waiter(scope.body):
         attrs["deferred_completion_waiter"] = True

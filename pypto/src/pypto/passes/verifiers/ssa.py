@@ -60,7 +60,8 @@ class _SSA:
 
     def run(self) -> None:
         for param in self._function.params:
-            self._define(param, param.span)
+            # A write-through may bind a parameter's name once more: the value is the same storage.
+            self._visible.add(param)
             for expr in type_exprs(param.type):
                 self._visible.update(used_vars(expr))
         self._body(self._function.body, results=None, what="function")
@@ -88,7 +89,7 @@ class _SSA:
         stmts = flatten_to_stmts(body)
         for position, stmt in enumerate(stmts):
             if type(stmt) is YieldStmt and position != len(stmts) - 1:
-                self._report(MISPLACED_YIELD, f"YieldStmt before the end of the {what} body", stmt.span)
+                self._report(MISPLACED_YIELD, f"YieldStmt before the terminating position of the {what} body", stmt.span)
             self._stmt(stmt)
         if results:
             last = stmts[-1] if stmts else None
@@ -113,7 +114,7 @@ class _SSA:
         elif isinstance(stmt, ScopeStmt):
             task_id = stmt.attrs.get("task_id_var")
             self._uses([v for v in direct_uses(stmt) if v is not task_id], stmt.span)
-            if task_id is not None:
+            if task_id is not None and task_id not in self._defined:
                 self._define(task_id, stmt.span)
             self._body(stmt.body, results=None, what=kind.__name__)
         else:
