@@ -296,8 +296,8 @@ def _tquant(e: FunctionEmitter, op: Operation) -> None:
     outs = [e.use(v) for v in op.outs]
     template = [enum_value(kind)]
     if op.name == "pto.tquant":
-        arguments = [outs[0], *(e.use(v) for v in op.ins)]
-        arguments += [f"&{e.use(v)}" for v in op.outs[1:]]
+        source, scale, *offset = (e.use(v) for v in op.ins)
+        arguments = [outs[0], source, scale, *outs[1:], *(f"&{name}" for name in offset)]
     else:
         arguments = [outs[0], e.use(op.ins[0]), *(f"&{name}" for name in outs[1:])]
         template += [enum_value(op.attrs[k]) for k in ("quantScaleAlg", "grpAxis") if k in op.attrs]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 from ..dialect import types as T
 from ..dialect.enums import EVENT_PIPES, EnumAttr
-from ..dialect.ir import Operation
+from ..dialect.ir import Operation, Value
 from .cpp_types import cpp_type, enum_value
 from .function import FunctionEmitter, emits
 
@@ -84,7 +82,17 @@ def _syncall(e: FunctionEmitter, op: Operation) -> None:
         e.line(f"SYNCALL<{core}>();")
         return
     cores = e.use(op.ins[1]) if len(op.ins) > 1 else "int32_t{0}"
-    e.line(f"SYNCALL<SyncAllMode::Soft, {core}>({e.use(op.ins[0])}, {cores});")
+    e.line(f"SYNCALL<SyncAllMode::Soft, {core}>({_workspace(e, op.ins[0])}, {cores});")
+
+
+def _workspace(e: FunctionEmitter, value: Value) -> str:
+    """The soft barrier takes a GlobalTensor; a bare pointer becomes one of the least size, 16 words."""
+    if isinstance(value.type, T.ViewType):
+        return e.use(value)
+    name = e.fresh()
+    type_ = "GlobalTensor<int32_t, pto::Shape<1, 1, 1, 1, 16>, pto::Stride<16, 16, 16, 16, 1>, pto::Layout::ND>"
+    e.line(f"{type_} {name} = {type_}({e.use(value)});")
+    return name
 
 
 @emits("pto.fence.barrier_all")
@@ -187,25 +195,33 @@ def _collective(e: FunctionEmitter, op: Operation) -> None:
 
 @emits("pto.comm.build_async_session")
 def _session(e: FunctionEmitter, op: Operation) -> None:
+    """Trailing arguments are printed only when an attribute asks for them; the defaults are the instruction set's."""
     name = e.fresh()
     e.note(op.result)
     e.line(f"pto::comm::AsyncSession {name};")
-    defaults = (
-        ("sync_id", 0),
-        ("block_bytes", 0),
-        ("comm_block_offset", 0),
-        ("queue_num", 0),
-        ("channel_group_idx", 0),
-    )
-    numbers = [str(op.attrs.get(key, default)) for key, default in defaults]
-    arguments = [e.use(v) for v in op.ins] + [name, *numbers]
-    e.line(f"pto::comm::BuildAsyncSession({', '.join(arguments)});")
+    scratch, workspace = op.ins
+    arguments = [e.use(scratch), f"(__gm__ uint8_t*) {e.use(workspace)}", name]
+    config = [str(op.attrs.get(k, d)) for k, d in (("block_bytes", 32768), ("comm_block_offset", 0), ("queue_num", 1))]
+    configured = any(k in op.attrs for k in ("block_bytes", "comm_block_offset", "queue_num", "channel_group_idx"))
+    if configured or "sync_id" in op.attrs:
+        arguments.append(str(op.attrs.get("sync_id", 0)))
+    if configured:
+        arguments.append(f"pto::comm::sdma::SdmaBaseConfig{{{', '.join(config)}}}")
+    if "channel_group_idx" in op.attrs:
+        arguments.append(str(op.attrs["channel_group_idx"]))
+    e.line(f"pto::comm::BuildAsyncSession<pto::comm::DmaEngine::SDMA>({', '.join(arguments)});")
     e.expr[op.result] = name
 
 
-@emits("pto.comm.tput_async", "pto.comm.tget_async", "pto.tprefetch_async")
+@emits("pto.comm.tput_async", "pto.comm.tget_async")
 def _async_transfer(e: FunctionEmitter, op: Operation) -> None:
-    e.declare(op.result, f"{op.spec.call}({', '.join(e.use(v) for v in op.ins)})", "auto")
+    call = f"{op.spec.call}<pto::comm::DmaEngine::SDMA>({', '.join(e.use(v) for v in op.ins)})"
+    e.declare(op.result, call, "pto::comm::AsyncEvent")
+
+
+@emits("pto.tprefetch_async")
+def _async_prefetch(e: FunctionEmitter, op: Operation) -> None:
+    e.declare(op.result, f"TPREFETCH_ASYNC({', '.join(e.use(v) for v in op.ins)})", "pto::comm::AsyncEvent")
 
 
 @emits("pto.comm.wait_async_event", "pto.comm.test_async_event")
@@ -216,14 +232,12 @@ def _async_event(e: FunctionEmitter, op: Operation) -> None:
 
 @emits("pto.make_prefetch_async_context")
 def _prefetch_context(e: FunctionEmitter, op: Operation) -> None:
-    e.declare(op.result, f"pto::MakePrefetchAsyncContext({e.use(op.ins[0])})", "auto")
+    name = e.fresh()
+    e.note(op.result)
+    e.line(f"pto::PrefetchAsyncContext {name}({e.use(op.ins[0])});")
+    e.expr[op.result] = name
 
 
 @emits("pto.get_prefetch_async_session")
 def _prefetch_session(e: FunctionEmitter, op: Operation) -> None:
-    e.declare(op.result, f"{e.use(op.ins[0])}.session", "auto")
-
-
-def quoted(text: str) -> str:
-    """A C++ string literal."""
-    return json.dumps(text)
+    e.declare(op.result, f"{e.use(op.ins[0])}.GetSession()", "auto&")

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from ..dialect.ir import Function, Module, Operation
 
 MAX_FLAG_IDS = 16
+# On A5 the slots are the local ones; the template keeps its default for this parameter.
+A5_LOCAL_SLOTS = 2
 _PUSH_POP = ("pto.tpush_to_", "pto.tpop_from_", "pto.tfree_from_", "pto.talloc_to_")
 
 
@@ -54,9 +56,8 @@ def lower_pipes(module: Module) -> None:
             nosplit = op.attrs.get("nosplit")
             if nosplit is None:
                 nosplit = not splits.get(op.attrs.get("id", 0), False)
-            op.attrs["plan"] = PipePlan(
-                flag, mask, op.attrs["slot_size"], slots, op.attrs.get("local_slot_num") or slots, nosplit
-            )
+            local = op.attrs.get("local_slot_num") or (slots if module.arch == "a3" else A5_LOCAL_SLOTS)
+            op.attrs["plan"] = PipePlan(flag, mask, op.attrs["slot_size"], slots, local, nosplit)
             flag += 4 if mask == 3 else 2
             if module.arch == "a5" and nosplit and fn.kind == "vector":
                 fn.attrs["single_lane_guard"] = True
