@@ -199,3 +199,15 @@ def test_kernels_may_wait_for_tasks_that_are_submitted_later(lab):
     """
     lab.run(ARGS + body, {0: waits, 1: opens}, [x])
     np.testing.assert_array_equal(x, [1, 6])
+
+
+def test_cores_of_a_block_may_poll_memory_for_each_other(lab):
+    x = np.zeros(3, np.int32)
+    cube = ("aic", "auto *c = data<std::atomic<int>>(args, 0); while (c[1] + c[2] < 2) sched_yield(); c[0] = 1;")
+    vector = (
+        "aiv",
+        "auto *c = data<std::atomic<int>>(args, 0); c[1 + get_sub_block_id(args)] = 1; while (!c[0]) sched_yield();",
+    )
+    body = "CoreTaskArgs a; a.add_inout(x); MixedKernels m = {0, 1, 1}; rt_submit_task(m, a);"
+    lab.run(ARGS + body, {0: cube, 1: vector}, [x])
+    np.testing.assert_array_equal(x, 1)

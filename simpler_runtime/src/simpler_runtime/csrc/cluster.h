@@ -35,6 +35,8 @@ struct CoreState : sim::SimulatedCore {
 };
 
 extern thread_local CoreState *current_core;
+// Counts the polls of kernels on this thread; null on threads that run none.
+extern thread_local std::atomic<uint64_t> *poll_counter;
 
 inline const char *slot_name(int slot) {
     constexpr const char *kNames[] = {"AIC", "AIV0", "AIV1"};

@@ -3,6 +3,7 @@
 
 namespace simpler {
 thread_local CoreState *current_core = nullptr;
+thread_local std::atomic<uint64_t> *poll_counter = nullptr;
 }
 
 using simpler::CoreState;
@@ -34,4 +35,16 @@ SIMPLER_EXPORT void simpler_counter_take(int32_t index, int32_t amount) {
     }
     core->counters[index] -= amount;
     core->counters_used = true;
+}
+
+// See kernel_prelude.h.
+SIMPLER_EXPORT void simpler_core_yield() {
+    CoreState *core = simpler::current_core;
+    if (!core) return;
+    if (simpler::poll_counter) {
+        simpler::poll_counter->store(simpler::poll_counter->load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    }
+    if (!core->in_fiber) return;
+    core->fiber.suspend();
+    if (core->abort) throw simpler::BlockAborted{};
 }

@@ -32,6 +32,12 @@ bool predicate_holds(const Task &task) {
     }
 }
 
+int64_t process_cpu_ns() {
+    timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return used.tv_sec * 1000000000ll + used.tv_nsec;
+}
+
 int64_t stall_limit_from_environment() {
     const char *text = std::getenv("SIMPLER_SCHEDULER_TIMEOUT_MS");
     const long value = text ? std::strtol(text, nullptr, 10) : 0;
@@ -327,14 +333,16 @@ void *Engine::monitor_main(void *argument) {
 }
 
 // A chip has more cores than this machine has processors, and a kernel may wait for a task that has not started, on
-// this chip or on another one. When nothing moves although tasks are ready, further threads take them; when nothing
-// moves for very long, the run has failed.
+// this chip or on another one. When nothing moves although tasks are ready, further threads take them: at once when
+// all running kernels poll for something, hesitantly when they seem to compute. When nothing moves for very long, the
+// run has failed.
 void Engine::monitor() {
     constexpr int64_t kPeriod = 5000000;
+    constexpr int64_t kComputePatience = 1000000000;
     constexpr int kIdlePeriods = 20;
     constexpr int kMaxReserves = 64;
     uint64_t last_steps = 0;
-    int64_t since = monotonic_ns();
+    int64_t since = monotonic_ns(), cpu_since = process_cpu_ns(), patience = kComputePatience;
     for (int idle = 0; !stopping_.load();) {
         const uint32_t seen = monitor_wake_.load();
         if (active_.load()) {
@@ -350,24 +358,44 @@ void Engine::monitor() {
             since = monotonic_ns();
             continue;
         }
-        uint64_t steps = 0;
-        bool running = false;
-        for (const Lane *lane = known_lanes_.load(std::memory_order_acquire); lane; lane = lane->next_known) {
-            steps += lane->steps.load(std::memory_order_relaxed);
-            running |= lane->running.load(std::memory_order_relaxed) != nullptr;
-        }
-        const int64_t now = monotonic_ns();
-        if (steps != last_steps || !running) {
-            last_steps = steps;
-            since = now;
+        const Activity now = observe();
+        const int64_t time = monotonic_ns();
+        if (now.steps != last_steps || now.running == 0) {
+            last_steps = now.steps;
+            since = time;
+            cpu_since = process_cpu_ns();
+            patience = kComputePatience;
             continue;
         }
-        if (!queue_.empty() && reserves_.load() < kMaxReserves) start_reserve();
-        if (now - since >= stall_limit_ns) {
+        const bool all_poll = now.polling == now.running;
+        if (!queue_.empty() && reserves_.load() < kMaxReserves && (all_poll || time - since >= patience)) {
+            start_reserve();
+            patience *= 2;
+        }
+        // On a loaded machine a kernel may just be slow: unless it waits, it must have had the processor for that long.
+        const int64_t wall = time - since, cpu = process_cpu_ns() - cpu_since;
+        if (wall >= stall_limit_ns && (all_poll || cpu >= stall_limit_ns * now.running || cpu < wall / 100)) {
             report_stall();
-            since = now;
+            since = time;
+            cpu_since = process_cpu_ns();
         }
     }
+}
+
+Engine::Activity Engine::observe() {
+    Activity activity;
+    for (Lane *lane = known_lanes_.load(std::memory_order_acquire); lane; lane = lane->next_known) {
+        activity.steps += lane->steps.load(std::memory_order_relaxed);
+        const uint64_t polls = lane->polls.load(std::memory_order_relaxed);
+        const Task *task = lane->running.load(std::memory_order_relaxed);
+        // The lane that started a gang only waits for its members.
+        if (task && !(task->sync_start && lane->index < lane_count())) {
+            ++activity.running;
+            activity.polling += polls != lane->seen_polls;
+        }
+        lane->seen_polls = polls;
+    }
+    return activity;
 }
 
 void Engine::start_reserve() {

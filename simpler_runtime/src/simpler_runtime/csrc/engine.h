@@ -20,12 +20,15 @@ struct Lane {
     alignas(64) std::atomic<uint64_t> completed{0};
     std::atomic<uint64_t> steps{0};            // moves when the lane starts or ends something
     std::atomic<Task *> running{nullptr};
+    std::atomic<uint64_t> polls{0};            // moves while its kernel waits for something in memory
     pthread_t thread = {};                     // who runs `running`
     Lane *next_spare = nullptr;
     Lane *next_known = nullptr;
+    uint64_t seen_polls = 0;                   // the monitor's
 
     void begin(Task *task) {
         thread = pthread_self();
+        poll_counter = &polls;
         steps.store(steps.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
         running.store(task, std::memory_order_release);
     }
@@ -92,6 +95,12 @@ private:
     static void *reserve_main(void *argument);
     void monitor();
     void start_reserve();
+    struct Activity {
+        uint64_t steps = 0;
+        int running = 0;
+        int polling = 0;
+    };
+    Activity observe();
     void report_stall();
     void add_lane(Lane *lane);
 
