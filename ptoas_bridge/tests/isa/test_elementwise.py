@@ -288,3 +288,24 @@ def test_any_valid_region_touches_only_itself(driver, rows, cols, dtype, seed):
     a, b, out = sample(rng, dtype), sample(rng, dtype), guarded(dtype)
     driver.call(f"tadd_{dtype}", [a, b, out], [rows, cols, seed % 2])
     assert_block(out, reference("add", a[:rows, :cols], b[:rows, :cols]))
+
+
+def test_remainder_of_extreme_operands(driver):
+    a, b = np.ones((ROWS, PITCH), np.float32), np.ones((ROWS, PITCH), np.float32)
+    a[0, :10] = [1e30, 5.5, -0.0, np.inf, 3.0, 16777215.0, 1e-40, 7.0, -7.0, np.nan]
+    b[0, :10] = [3.0, np.inf, 2.0, 2.0, 0.0, 2.0, 3e-45, -0.1, 0.1, 1.0]
+    # Rows without extremes take the register path; exact results either way.
+    rng = np.random.default_rng(5)
+    a[1:] = rng.uniform(-1e6, 1e6, a[1:].shape)
+    b[1:] = rng.uniform(0.3, 20, b[1:].shape)
+    out = guarded("f32")
+    driver.call("tfmod_f32", [a, b, out], [ROWS, COLS, 0])
+    with np.errstate(all="ignore"):
+        assert_block(out, np.fmod(a[:, :COLS], b[:, :COLS]))
+    assert np.signbit(out[0, 2])
+
+
+def test_negative_zero_scalars_keep_their_sign(driver):
+    a, out = np.ones((ROWS, PITCH), np.float32), guarded("f32")
+    driver.call("tmuls_f32", [a, out], [1, 20, 0], [-0.0])
+    assert np.signbit(out[0, :20]).all()

@@ -140,3 +140,16 @@ def test_row_expansion_of_a_block(driver, rng, dtype):
     driver.call(f"rowexpand_block_{dtype}", [a, v, out], [6, 45])
     repeated = np.tile(v[:6, :block], (1, COLS))[:, :45]
     assert_block(out, (wide(a[:6, :45]) + wide(repeated)).astype(a.dtype))
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16"])
+def test_positions_of_the_first_nan(driver, dtype):
+    a = np.zeros((ROWS, PITCH), DTYPES[dtype])
+    a[:, 3] = 9
+    a[1, [50, 20, 37]] = np.nan
+    a[4, 20] = np.nan
+    outs = [guarded("i32") for _ in range(4)]
+    driver.call(f"targ_{dtype}", [a, *outs], [6, 64])
+    assert outs[0][:6, 0].tolist() == [3, 20, 3, 3, 20, 3]
+    assert outs[1][1, 0] == 20
+    assert outs[2][0, 20] == 1 and outs[3][0, 20] == 1

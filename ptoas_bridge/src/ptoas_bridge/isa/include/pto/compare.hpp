@@ -54,40 +54,64 @@ template <CmpMode Mode, class V>
         return a >= b;
 }
 
-// Bytes of a mask row that hold `cols` bits are written, the rest of the row is cleared. `right_step` 0 compares with the
-// scalar of each line (`right_pitch` 0: with one scalar).
-template <CmpMode Mode, class T>
-[[gnu::noinline]] void compare_lines(uint8_t* mask, long mask_pitch, const T* left, long left_pitch, const T* right,
-                                     long right_pitch, bool right_is_scalar, long rows, long cols) {
-    using P = Packet<T>;
-    constexpr long lanes = P::kLanes;
-    for (long i = 0; i < rows; ++i, mask += mask_pitch, left += left_pitch, right += right_pitch) {
-        long byte = 0;
-        const auto scalar = P::splat(static_cast<typename P::Lane>(right[0]));
-        for (long j = 0; j < cols; j += lanes) {
-            const long count = cols - j < lanes ? cols - j : lanes;
-            const auto a = count == lanes ? P::load(left + j) : P::load_part(left + j, count);
-            const auto b = right_is_scalar ? scalar : count == lanes ? P::load(right + j) : P::load_part(right + j, count);
-            uint64_t bits = mask_bits(compare<Mode>(a, b));
-            if (count < 64) bits &= (uint64_t{1} << count) - 1;
-            if constexpr (lanes % 8 == 0) {
-                for (long k = 0; k < (count + 7) / 8 && byte < mask_pitch; ++k, bits >>= 8)
-                    mask[byte++] = static_cast<uint8_t>(bits);
-            } else {
-                if (j % 8 == 0) mask[byte++] = 0;
-                mask[byte - 1] |= static_cast<uint8_t>(bits << (j % 8));
-            }
+// The mask bits of columns [j, j + count), j a multiple of the lanes: whole bytes, or parts of one byte for short registers.
+template <int Lanes>
+[[gnu::always_inline]] inline void put_bits(uint8_t* mask, long j, uint64_t bits, long count) {
+    if constexpr (Lanes % 8 == 0) {
+        if (count == Lanes) {
+            __builtin_memcpy(mask + j / 8, &bits, Lanes / 8);
+        } else {
+            bits &= (uint64_t{1} << count) - 1;
+            for (long k = 0; k < (count + 7) / 8; ++k) mask[j / 8 + k] = static_cast<uint8_t>(bits >> (8 * k));
         }
-        for (; byte < mask_pitch; ++byte) mask[byte] = 0;
+    } else {
+        bits &= (uint64_t{1} << count) - 1;
+        if (j % 8 == 0) mask[j / 8] = 0;
+        mask[j / 8] |= static_cast<uint8_t>(bits << (j % 8));
+    }
+}
+template <int Lanes>
+[[gnu::always_inline]] inline uint64_t get_bits(const uint8_t* mask, long j, long count) {
+    uint64_t bits = 0;
+    if constexpr (Lanes % 8 == 0) {
+        if (count == Lanes)
+            __builtin_memcpy(&bits, mask + j / 8, Lanes / 8);
+        else
+            for (long k = 0; k < (count + 7) / 8; ++k) bits |= uint64_t{mask[j / 8 + k]} << (8 * k);
+        return bits;
+    } else {
+        return mask[j / 8] >> (j % 8);
     }
 }
 
-template <class T>
+// The bits of each row, and zeros to the end of the mask row.
+template <CmpMode Mode, bool ScalarRight, class T>
+[[gnu::noinline]] void compare_lines(uint8_t* mask, long mask_pitch, const T* left, long left_pitch, const T* right,
+                                     long right_pitch, long rows, long cols) {
+    using P = Packet<T>;
+    constexpr long lanes = P::kLanes;
+    const auto scalar = P::splat(static_cast<typename P::Lane>(right[0]));
+    if (cols > mask_pitch * 8) cols = mask_pitch * 8;
+    for (long i = 0; i < rows; ++i, mask += mask_pitch, left += left_pitch, right += right_pitch) {
+        long j = 0;
+        for (; j + lanes <= cols; j += lanes)
+            put_bits<lanes>(mask, j, mask_bits(compare<Mode>(P::load(left + j), ScalarRight ? scalar : P::load(right + j))),
+                            lanes);
+        if (const long rest = cols - j; rest > 0)
+            put_bits<lanes>(mask, j,
+                            mask_bits(compare<Mode>(P::load_part(left + j, rest),
+                                                    ScalarRight ? scalar : P::load_part(right + j, rest))),
+                            rest);
+        for (long byte = (cols + 7) / 8; byte < mask_pitch; ++byte) mask[byte] = 0;
+    }
+}
+
+template <bool ScalarRight, class T>
 inline void compare_with(CmpMode mode, uint8_t* mask, long mask_pitch, const T* left, long left_pitch, const T* right,
-                         long right_pitch, bool right_is_scalar, long rows, long cols) {
+                         long right_pitch, long rows, long cols) {
     const auto run = [&](auto constant) {
-        compare_lines<decltype(constant)::value>(mask, mask_pitch, left, left_pitch, right, right_pitch, right_is_scalar,
-                                                 rows, cols);
+        compare_lines<decltype(constant)::value, ScalarRight>(mask, mask_pitch, left, left_pitch, right, right_pitch, rows,
+                                                              cols);
     };
     switch (mode) {
         case CmpMode::EQ: return run(std::integral_constant<CmpMode, CmpMode::EQ>());
@@ -110,30 +134,25 @@ inline uint8_t* mask_bytes(M& mask) {
 template <class M>
 inline constexpr long kMaskPitch = long{M::RowStride} * long(sizeof(typename M::DType));
 
-// to = bit ? yes : no, on the bits of the elements. A scalar `no` has step 0.
-template <class Bits>
+// to = bit ? yes : no, on the bits of the elements.
+template <bool ScalarNo, class Bits>
 [[gnu::noinline]] void select_lines(Bits* to, long to_pitch, const uint8_t* mask, long mask_pitch, const Bits* yes,
-                                    long yes_pitch, const Bits* no, long no_pitch, bool no_is_scalar, long rows,
-                                    long cols) {
+                                    long yes_pitch, const Bits* no, long no_pitch, long rows, long cols) {
     using P = Packet<Bits>;
     using V = typename P::V;
     using M = decltype(V{} < V{});
     constexpr long lanes = P::kLanes;
+    const V scalar = P::splat(no[0]);
     for (long i = 0; i < rows; ++i, to += to_pitch, mask += mask_pitch, yes += yes_pitch, no += no_pitch) {
-        const V scalar = P::splat(no[0]);
-        for (long j = 0; j < cols; j += lanes) {
-            const long count = cols - j < lanes ? cols - j : lanes;
-            uint64_t bits = 0;
-            __builtin_memcpy(&bits, mask + j / 8, (count + j % 8 + 7) / 8);
-            const M chosen = mask_from_bits<M>(bits >> (j % 8));
-            if (count == lanes) {
-                P::store(to + j, chosen ? P::load(yes + j) : no_is_scalar ? scalar : P::load(no + j));
-            } else {
-                P::store_part(to + j,
-                              chosen ? P::load_part(yes + j, count)
-                                     : no_is_scalar ? scalar : P::load_part(no + j, count),
-                              count);
-            }
+        long j = 0;
+        for (; j + lanes <= cols; j += lanes) {
+            const M chosen = mask_from_bits<M>(get_bits<lanes>(mask, j, lanes));
+            P::store(to + j, chosen ? P::load(yes + j) : ScalarNo ? scalar : P::load(no + j));
+        }
+        if (const long rest = cols - j; rest > 0) {
+            const M chosen = mask_from_bits<M>(get_bits<lanes>(mask, j, rest));
+            P::store_part(to + j, chosen ? P::load_part(yes + j, rest) : ScalarNo ? scalar : P::load_part(no + j, rest),
+                          rest);
         }
     }
 }
@@ -143,8 +162,8 @@ inline void select_scalar(D& dst, M& mask, A& yes, typename D::DType no) {
     using Bits = BitsOf<sizeof(typename D::DType)>;
     static_assert(kPlainRows<D> && kPlainRows<A>, "TSELS works on plain row-major tiles");
     const Bits scalar = bit_cast<Bits>(no);
-    select_lines(reinterpret_cast<Bits*>(dst.data()), D::RowStride, mask_bytes(mask), kMaskPitch<M>,
-                 reinterpret_cast<const Bits*>(yes.data()), A::RowStride, &scalar, 0, true, dst.GetValidRow(),
+    select_lines<true>(reinterpret_cast<Bits*>(dst.data()), D::RowStride, mask_bytes(mask), kMaskPitch<M>,
+                 reinterpret_cast<const Bits*>(yes.data()), A::RowStride, &scalar, 0, dst.GetValidRow(),
                  dst.GetValidCol());
 }
 
@@ -155,8 +174,8 @@ PTO_INST RecordEvent TCMP(M& dst, A& src0, B& src1, CmpMode mode, Rest&&...) {
     using T = typename A::DType;
     static_assert(std::is_same_v<T, typename B::DType>, "TCMP compares tiles of one element type");
     static_assert(isa::kPlainRows<A> && isa::kPlainRows<B>, "TCMP compares plain row-major tiles");
-    isa::compare_with<T>(mode, isa::mask_bytes(dst), isa::kMaskPitch<M>, src0.data(), A::RowStride, src1.data(),
-                         B::RowStride, false, src0.GetValidRow(), src0.GetValidCol());
+    isa::compare_with<false, T>(mode, isa::mask_bytes(dst), isa::kMaskPitch<M>, src0.data(), A::RowStride, src1.data(),
+                         B::RowStride, src0.GetValidRow(), src0.GetValidCol());
     return {};
 }
 template <class M, class A, class X, class... Rest>
@@ -168,7 +187,7 @@ PTO_INST RecordEvent TCMPS(M& dst, A& src, X&& scalar, CmpMode mode, Rest&&...) 
         value = scalar.data()[0];
     else
         value = isa::scalar_cast<T>(scalar);
-    isa::compare_with<T>(mode, isa::mask_bytes(dst), isa::kMaskPitch<M>, src.data(), A::RowStride, &value, 0, true,
+    isa::compare_with<true, T>(mode, isa::mask_bytes(dst), isa::kMaskPitch<M>, src.data(), A::RowStride, &value, 0,
                          src.GetValidRow(), src.GetValidCol());
     return {};
 }
@@ -179,9 +198,9 @@ PTO_INST RecordEvent TSEL(D& dst, M& mask, A& src0, B& src1, Rest&&...) {
     static_assert(isa::kPlainRows<D> && isa::kPlainRows<A> && isa::kPlainRows<B>, "TSEL works on plain row-major tiles");
     static_assert(sizeof(typename A::DType) == sizeof(Bits) && sizeof(typename B::DType) == sizeof(Bits),
                   "TSEL needs one element type");
-    isa::select_lines(reinterpret_cast<Bits*>(dst.data()), D::RowStride, isa::mask_bytes(mask), isa::kMaskPitch<M>,
+    isa::select_lines<false>(reinterpret_cast<Bits*>(dst.data()), D::RowStride, isa::mask_bytes(mask), isa::kMaskPitch<M>,
                       reinterpret_cast<const Bits*>(src0.data()), A::RowStride,
-                      reinterpret_cast<const Bits*>(src1.data()), B::RowStride, false, dst.GetValidRow(),
+                      reinterpret_cast<const Bits*>(src1.data()), B::RowStride, dst.GetValidRow(),
                       dst.GetValidCol());
     return {};
 }

@@ -52,11 +52,9 @@ struct MemoryBlock {
 
 inline constexpr int kSpaceCount = 9;
 
-constexpr const char* space_name(TileType type) {
-    constexpr const char* names[] = {"Vec",     "Mat",       "Left",       "Right", "Acc", "Bias",
-                                     "Scaling", "ScaleLeft", "ScaleRight", "Ctrl"};
-    return names[static_cast<int>(type)];
-}
+inline constexpr const char* kSpaceNames[] = {"Vec",     "Mat",       "Left",       "Right", "Acc", "Bias",
+                                              "Scaling", "ScaleLeft", "ScaleRight", "Ctrl"};
+constexpr const char* space_name(TileType type) { return kSpaceNames[static_cast<int>(type)]; }
 
 // Physical sizes of the larger architecture.
 [[gnu::noinline]] inline MemoryBlock private_memory(TileType type) {

@@ -79,22 +79,42 @@ struct Minimum {
             return smaller;
     }
 };
-// C remainder: sign of the dividend. Remainder by zero: NaN for floats, 0 for integers.
+// C remainder, element by element. By zero: NaN for floats, 0 for integers.
+template <class V>
+[[gnu::noinline]] void remainder_by_element(V& result, const V& a, const V& b) {
+    for (int i = 0; i < int(sizeof(V) / sizeof(Element<V>)); ++i) {
+        const Element<V> x = a[i], y = b[i];
+        if constexpr (std::is_same_v<Element<V>, float>)
+            result[i] = __builtin_fmodf(x, y);
+        else if constexpr (std::is_same_v<Element<V>, double>)
+            result[i] = __builtin_fmod(x, y);
+        else if constexpr (std::is_signed_v<Element<V>>)
+            result[i] = (y == 0 || y == -1) ? 0 : x % y;
+        else
+            result[i] = y == 0 ? 0 : x % y;
+    }
+}
+// C remainder: sign of the dividend. The whole part of a float quotient below 2^23 is exact or one too large, so one fused
+// step gives the exact remainder, perhaps one divisor too low.
 struct TruncatedRemainder {
     template <class V>
-    V operator()(V a, V b) const {
-        V result{};
-        for (int i = 0; i < int(sizeof(V) / sizeof(Element<V>)); ++i) {
-            const Element<V> x = a[i], y = b[i];
-            if constexpr (std::is_same_v<Element<V>, float>)
-                result[i] = __builtin_fmodf(x, y);
-            else if constexpr (std::is_same_v<Element<V>, double>)
-                result[i] = __builtin_fmod(x, y);
-            else if constexpr (std::is_signed_v<Element<V>>)
-                result[i] = (y == 0 || y == -1) ? 0 : x % y;
-            else
-                result[i] = y == 0 ? 0 : x % y;
+    [[gnu::always_inline]] V operator()(V a, V b) const {
+#if PTO_AVX512 || defined(__FMA__)
+        if constexpr (std::is_same_v<V, FloatVector>) {
+            const FloatVector x = (FloatVector)((IntVector)a & 0x7fffffff), y = (FloatVector)((IntVector)b & 0x7fffffff);
+            const FloatVector quotient = x / y;
+            const auto simple = (quotient < 8388608.0f) & (y < kInfinity);
+            if (all_lanes(simple)) {
+                const FloatVector whole =
+                    __builtin_convertvector(__builtin_convertvector(quotient, IntVector), FloatVector);
+                const FloatVector rest = multiply_add(-whole, y, x);
+                const FloatVector positive = rest < 0.0f ? rest + y : rest;
+                return (FloatVector)((IntVector)positive | ((IntVector)a & static_cast<int32_t>(0x80000000u)));
+            }
         }
+#endif
+        V result;
+        remainder_by_element(result, a, b);
         return result;
     }
 };

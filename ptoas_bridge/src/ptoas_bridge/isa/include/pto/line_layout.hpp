@@ -12,6 +12,13 @@
 
 namespace pto::isa {
 
+inline constexpr long kUnbounded = 1l << 40;
+
+// A position along a line: the offset of its run and the place within it.
+struct RunPosition {
+    long run, within;
+};
+
 struct LineLayout {
     bool by_column;     // lines are columns
     long run;           // contiguous elements
@@ -20,13 +27,16 @@ struct LineLayout {
     long line_stride;
     long box_stride;    // from one group of box_lines lines to the next
 
+    long line_offset(long line) const {
+        return box_lines >= kUnbounded ? line * line_stride
+                                       : (line / box_lines) * box_stride + (line % box_lines) * line_stride;
+    }
+    RunPosition run_position(long position) const { return {(position / run) * run_stride, position % run}; }
     long offset(long line, long position) const {
-        return (line / box_lines) * box_stride + (line % box_lines) * line_stride + (position / run) * run_stride +
-               position % run;
+        const RunPosition at = run_position(position);
+        return line_offset(line) + at.run + at.within;
     }
 };
-
-inline constexpr long kUnbounded = 1l << 40;
 
 template <class TileT>
 inline constexpr bool kByColumn = TileT::isBoxedLayout ? !TileT::isInnerRowMajor : !TileT::isRowMajor;
@@ -75,10 +85,7 @@ struct CopyRun {
     template <class D, class S>
     [[gnu::always_inline]] void operator()(D* to, const S* from, long count) const {
         if constexpr (std::is_same_v<D, S>) {
-            if (count * long(sizeof(D)) == 32)
-                __builtin_memcpy(to, from, 32);
-            else
-                __builtin_memcpy(to, from, count * sizeof(D));
+            __builtin_memcpy(to, from, count * sizeof(D));
         } else {
             convert_run(to, from, count);
         }
@@ -114,34 +121,48 @@ inline void copy_plain(D* to, long to_pitch, const S* from, long from_pitch, lon
         convert_plain(to, to_pitch, from, from_pitch, lines, length, convert);
 }
 
+// Copies `lines` runs of `count` elements; box rows of 32 and 64 bytes move in registers.
+template <class D, class S, class Convert>
+[[gnu::always_inline]] inline void copy_group(D* to, long to_stride, const S* from, long from_stride, long lines,
+                                              long count, const Convert& convert) {
+    if constexpr (std::is_same_v<D, S> && Convert::kPlain) {
+        if (count * long(sizeof(D)) == 32) {
+            for (long i = 0; i < lines; ++i) __builtin_memcpy(to + i * to_stride, from + i * from_stride, 32);
+            return;
+        }
+        if (count * long(sizeof(D)) == 64) {
+            for (long i = 0; i < lines; ++i) __builtin_memcpy(to + i * to_stride, from + i * from_stride, 64);
+            return;
+        }
+    }
+    for (long i = 0; i < lines; ++i) convert(to + i * to_stride, from + i * from_stride, count);
+}
+
 // Copies `lines` x `length` elements between layouts of the same direction, starting at (line, position) of each.
 template <class D, class S, class Convert>
 [[gnu::noinline]] void copy_lines(D* to, const LineLayout& dl, long d_line, long d_position, const S* from,
                                   const LineLayout& sl, long s_line, long s_position, long lines, long length,
                                   const Convert& convert) {
+    const RunPosition d_start = dl.run_position(d_position), s_start = sl.run_position(s_position);
     // Sixteen lines at a time: both the strided and the panel side stay within a few pages.
-    constexpr long kBlock = 16;
-    for (long first = 0; first < lines; first += kBlock) {
-        const long last = first + kBlock < lines ? first + kBlock : lines;
-        for (long done = 0; done < length;) {
-            const long dp = d_position + done, sp = s_position + done;
-            long count = length - done;
-            if (dl.run - dp % dl.run < count) count = dl.run - dp % dl.run;
-            if (sl.run - sp % sl.run < count) count = sl.run - sp % sl.run;
-            const long d_run = (dp / dl.run) * dl.run_stride + dp % dl.run;
-            const long s_run = (sp / sl.run) * sl.run_stride + sp % sl.run;
-            for (long i = first; i < last; ++i) {
-                const long dn = d_line + i, sn = s_line + i;
-                const long d_at = dl.box_lines >= kUnbounded
-                                      ? dn * dl.line_stride
-                                      : (dn / dl.box_lines) * dl.box_stride + (dn % dl.box_lines) * dl.line_stride;
-                const long s_at = sl.box_lines >= kUnbounded
-                                      ? sn * sl.line_stride
-                                      : (sn / sl.box_lines) * sl.box_stride + (sn % sl.box_lines) * sl.line_stride;
-                convert(to + d_at + d_run, from + s_at + s_run, count);
-            }
-            done += count;
+    for (long first = 0; first < lines;) {
+        const long dn = d_line + first, sn = s_line + first;
+        long group = lines - first < 16 ? lines - first : 16;
+        if (dl.box_lines - dn % dl.box_lines < group) group = dl.box_lines - dn % dl.box_lines;
+        if (sl.box_lines - sn % sl.box_lines < group) group = sl.box_lines - sn % sl.box_lines;
+        D* d = to + dl.line_offset(dn);
+        const S* s = from + sl.line_offset(sn);
+        long dp = d_start.within, sp = s_start.within, d_run = d_start.run, s_run = s_start.run;
+        for (long left = length; left > 0;) {
+            long count = left;
+            if (dl.run - dp < count) count = dl.run - dp;
+            if (sl.run - sp < count) count = sl.run - sp;
+            copy_group(d + d_run + dp, dl.line_stride, s + s_run + sp, sl.line_stride, group, count, convert);
+            left -= count;
+            if ((dp += count) == dl.run) dp = 0, d_run += dl.run_stride;
+            if ((sp += count) == sl.run) sp = 0, s_run += sl.run_stride;
         }
+        first += group;
     }
 }
 

@@ -100,21 +100,26 @@ inline LeftPanels pack_left(uint32_t* to, const T* from, const LineLayout& layou
     const bool runs = !layout.by_column && layout.run == per_run && sizeof(T) <= 2 && !kIsByteFloat<T>;
     for (long block = 0; block * kLeftBlock < words; ++block) {
         uint32_t* panel = to + block * padded * kLeftBlock;
-        for (long r = 0; r < rows; ++r) {
-            uint32_t* out = panel + r * kLeftBlock;
-            if (runs) {
-                if constexpr (sizeof(T) <= 2 && !kIsByteFloat<T>) {
-                    const T* line = from + layout.offset(r, block * per_run);
-                    store_vector(out, load_words(line));
-                    store_vector(out + 8, load_words(line + 8 * W::kPerWord));
+        if (runs) {
+            if constexpr (sizeof(T) <= 2 && !kIsByteFloat<T>) {
+                uint32_t* out = panel;
+                for (long box = 0; box < rows; box += layout.box_lines) {
+                    const T* line = from + block * layout.run_stride + box / layout.box_lines * layout.box_stride;
+                    const long last = rows - box < layout.box_lines ? rows - box : layout.box_lines;
+                    for (long r = 0; r < last; ++r, line += layout.line_stride, out += kLeftBlock) {
+                        store_vector(out, load_words(line));
+                        store_vector(out + 8, load_words(line + 8 * W::kPerWord));
+                    }
                 }
-                continue;
             }
-            const auto element = [&](long at) {
-                return from[layout.by_column ? layout.offset(at, r) : layout.offset(r, at)];
-            };
-            for (long w = 0; w < kLeftBlock && block * kLeftBlock + w < words; ++w)
-                out[w] = gather_word<W>((block * kLeftBlock + w) * W::kPerWord, k, element);
+        } else {
+            for (long r = 0; r < rows; ++r) {
+                const auto element = [&](long at) {
+                    return from[layout.by_column ? layout.offset(at, r) : layout.offset(r, at)];
+                };
+                for (long w = 0; w < kLeftBlock && block * kLeftBlock + w < words; ++w)
+                    panel[r * kLeftBlock + w] = gather_word<W>((block * kLeftBlock + w) * W::kPerWord, k, element);
+            }
         }
         for (long r = rows; r < padded; ++r) __builtin_memset(panel + r * kLeftBlock, 0, kLeftBlock * 4);
     }
@@ -127,15 +132,16 @@ template <class T>
                                   long cols, long k) {
     using W = WordsOf<T>;
     constexpr long step = 8 * W::kPerWord;
-    const bool runs = layout.by_column && layout.run % step == 0 && layout.run < kUnbounded && !kIsByteFloat<T> &&
-                      cols % 8 == 0;
+    const bool runs = layout.by_column && layout.run % step == 0 && layout.run < kUnbounded &&
+                      layout.box_lines >= kUnbounded && !kIsByteFloat<T> && cols % 8 == 0;
     for (long w = 0; w < words; w += 8) {
         const long at = (first + w) * W::kPerWord;
+        const T* strip = from + at / layout.run * layout.run_stride + at % layout.run + col * layout.line_stride;
         for (long c = 0; c < cols; c += 8) {
             if (runs) {
                 if constexpr (!kIsByteFloat<T>) {
                     EightWords rows[8];
-                    const T* source = from + layout.offset(col + c, at);
+                    const T* source = strip + c * layout.line_stride;
                     for (int i = 0; i < 8; ++i) rows[i] = load_words(source + i * layout.line_stride);
                     transpose_stage<EightWords, 4>(rows);
                     transpose_stage<EightWords, 2>(rows);
@@ -165,7 +171,8 @@ template <class W, int Rows, int Registers>
                                       long block_stride, const uint32_t* right, long words, bool accumulate,
                                       int stored_rows) {
     using V = typename W::Accumulator;
-    using Word = typename W::Word;
+    // A load in the word's own type broadcasts from memory; through an integer register it would cost three steps.
+    typedef typename W::Word Word __attribute__((may_alias));
     constexpr int lanes = kFloatLanes;
     V sum[Rows][Registers];
 #pragma GCC unroll 16
@@ -175,16 +182,14 @@ template <class W, int Rows, int Registers>
             sum[i][v] = accumulate && i < stored_rows ? load_vector<V>(c[v] + i * 16) : V{};
     for (; words > 0; words -= block, left += block_stride) {
         const long count = words < block ? words : block;
-        const uint32_t* a = left;
+        const Word* a = reinterpret_cast<const Word*>(left);
         for (long k = 0; k < count; ++k, ++a, right += kTileCols) {
             V b[Registers];
 #pragma GCC unroll 4
             for (int v = 0; v < Registers; ++v) b[v] = load_vector<V>(right + v * lanes);
 #pragma GCC unroll 16
             for (int i = 0; i < Rows; ++i) {
-                Word value;
-                __builtin_memcpy(&value, a + i * block, 4);
-                const V splatted = V{} + value;
+                const V splatted = a[i * block] - V{};
 #pragma GCC unroll 4
                 for (int v = 0; v < Registers; ++v) sum[i][v] = W::step(splatted, b[v], sum[i][v]);
             }

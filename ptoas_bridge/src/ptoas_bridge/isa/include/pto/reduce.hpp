@@ -129,27 +129,100 @@ template <class Better, class T, class I>
 }
 struct IsGreater {
     template <class X>
-    bool operator()(X a, X b) const {
+    auto operator()(X a, X b) const {
         return a > b;
     }
 };
 struct IsLess {
     template <class X>
-    bool operator()(X a, X b) const {
+    auto operator()(X a, X b) const {
         return a < b;
     }
 };
+
+// The same for 32-bit lanes in registers: rows keep one candidate per lane, columns one per column.
+template <class Better, class V>
+[[gnu::always_inline]] inline auto is_better(V value, V best) {
+    const auto better = Better()(value, best);
+    if constexpr (kFloatVector<V>)
+        return better | ((value != value) & (best == best));
+    else
+        return better;
+}
+template <class Better, class T, class I>
+[[gnu::noinline]] void arg_rows(I* to, long to_pitch, const T* from, long from_pitch, long rows, long cols) {
+    using P = Packet<T>;
+    using V = typename P::V;
+    constexpr long lanes = P::kLanes;
+    IntVector ramp;
+    for (int l = 0; l < lanes; ++l) ramp[l] = l;
+    for (long i = 0; i < rows; ++i, from += from_pitch) {
+        // Lanes past the end repeat the first element, which never beats itself.
+        const LaneOf<T> first = static_cast<LaneOf<T>>(from[0]);
+        V best = cols >= lanes ? P::load(from) : P::load_part(from, cols, first);
+        IntVector position = ramp;
+        for (long j = lanes; j < cols; j += lanes) {
+            const V value = j + lanes <= cols ? P::load(from + j) : P::load_part(from + j, cols - j, first);
+            const auto take = is_better<Better>(value, best);
+            best = take ? value : best;
+            position = take ? ramp + static_cast<int32_t>(j) : position;
+        }
+        LaneOf<T> winner = best[0];
+        int32_t at = position[0];
+        for (int l = 1; l < lanes && l < cols; ++l) {
+            const LaneOf<T> value = best[l];
+            const bool value_nan = value != value, winner_nan = winner != winner;
+            const bool better = value_nan ? !winner_nan : !winner_nan && Better()(value, winner);
+            const bool equal = value == winner || (value_nan && winner_nan);
+            if (better || (equal && position[l] < at)) {
+                winner = value;
+                at = position[l];
+            }
+        }
+        to[i * to_pitch] = static_cast<I>(at);
+    }
+}
+template <class Better, class T, class I>
+[[gnu::noinline]] void arg_columns(I* to, long to_pitch, const T* from, long from_pitch, long rows, long cols) {
+    using P = Packet<T>;
+    constexpr long lanes = P::kLanes;
+    for (long j = 0; j < cols; j += lanes) {
+        const long count = cols - j < lanes ? cols - j : lanes;
+        const auto row = [&](long i) {
+            const T* at = from + i * from_pitch + j;
+            return count == lanes ? P::load(at) : P::load_part(at, count);
+        };
+        auto best = row(0);
+        IntVector position{};
+        for (long i = 1; i < rows; ++i) {
+            const auto value = row(i);
+            const auto take = is_better<Better>(value, best);
+            best = take ? value : best;
+            position = take ? IntVector{} + static_cast<int32_t>(i) : position;
+        }
+        for (long l = 0; l < count; ++l) to[(j + l) * to_pitch] = static_cast<I>(position[l]);
+    }
+}
+
 template <class Better, class D, class S>
 inline void arg_rows_of(const char* name, D& dst, S& src) {
+    using T = typename S::DType;
     if (src.GetValidCol() == 0) fail("%s: the reduced extent of the source is 0", name);
-    arg_lines(Better(), dst.data(), D::RowStride, src.data(), S::RowStride, S::ColStride, src.GetValidRow(),
-              src.GetValidCol());
+    if constexpr (sizeof(LaneOf<T>) == 4 && S::isRowMajor && !S::isBoxedLayout)
+        arg_rows<Better, T>(dst.data(), D::RowStride, src.data(), S::RowStride, src.GetValidRow(), src.GetValidCol());
+    else
+        arg_lines(Better(), dst.data(), D::RowStride, src.data(), S::RowStride, S::ColStride, src.GetValidRow(),
+                  src.GetValidCol());
 }
 template <class Better, class D, class S>
 inline void arg_columns_of(const char* name, D& dst, S& src) {
+    using T = typename S::DType;
     if (src.GetValidRow() == 0) fail("%s: the reduced extent of the source is 0", name);
-    arg_lines(Better(), dst.data(), D::ColStride, src.data(), S::ColStride, S::RowStride, src.GetValidCol(),
-              src.GetValidRow());
+    if constexpr (sizeof(LaneOf<T>) == 4 && S::isRowMajor && !S::isBoxedLayout)
+        arg_columns<Better, T>(dst.data(), D::ColStride, src.data(), S::RowStride, src.GetValidRow(), src.GetValidCol());
+    else
+        arg_lines(Better(), dst.data(), D::ColStride, src.data(), S::ColStride, S::RowStride, src.GetValidCol(),
+                  src.GetValidRow());
 }
 
 }  // namespace isa

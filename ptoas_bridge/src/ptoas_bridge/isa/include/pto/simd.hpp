@@ -131,7 +131,8 @@ struct Packet {
 
     [[gnu::always_inline]] static V load(const T* from) { return widen(load_vector<Stored>(from)); }
     [[gnu::always_inline]] static void store(T* to, V value) { store_vector(to, narrow(value)); }
-    [[gnu::always_inline]] static V splat(Lane value) { return V{} + value; }
+    // Subtracting zero keeps -0.0, unlike adding it, and costs no instruction.
+    [[gnu::always_inline]] static V splat(Lane value) { return value - V{}; }
 
     // The first `count` (< kLanes) elements; other lanes hold `fill`.
     [[gnu::always_inline]] static V load_part(const T* from, long count, Lane fill = Lane(0)) {
@@ -167,6 +168,16 @@ private:
         }
     }
 };
+
+// Whether every lane of a comparison result is set.
+template <class M>
+[[gnu::always_inline]] inline bool all_lanes(M mask) {
+    uint64_t parts[sizeof(M) / 8];
+    __builtin_memcpy(parts, &mask, sizeof(M));
+    uint64_t all = parts[0];
+    for (uint64_t part : parts) all &= part;
+    return all == ~uint64_t{0};
+}
 
 // a * b + c with one rounding where the machine can, whatever the contraction flags of the build.
 [[gnu::always_inline]] inline FloatVector multiply_add(FloatVector a, FloatVector b, FloatVector c) {

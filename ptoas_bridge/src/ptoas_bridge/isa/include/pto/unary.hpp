@@ -37,7 +37,7 @@ struct Relu {
     }
 };
 
-[[gnu::always_inline]] inline FloatVector splat(float value) { return FloatVector{} + value; }
+[[gnu::always_inline]] inline FloatVector splat(float value) { return value - FloatVector{}; }
 
 // Nearest integer (ties to even) for |a| < 2^22, as a float.
 [[gnu::always_inline]] inline FloatVector round_small(FloatVector a) { return (a + 12582912.0f) - 12582912.0f; }
