@@ -280,7 +280,7 @@ class _Printer:
         value, type_ = op.attrs["value"], op.result.type
         if type_ is I1:
             return f"{op.name} {'true' if value else 'false'}"
-        text = value if isinstance(value, str) else _number(value, type_)
+        text = value if isinstance(value, str) else format_number(value, type_)
         return f"{op.name} {text} : {type_}"
 
     def form_arith_binary(self, op: Operation) -> str:
@@ -375,7 +375,7 @@ class _Printer:
         self.close(op)
 
 
-def _number(value: int | float, type_: ScalarType) -> str:
+def format_number(value: int | float, type_: ScalarType) -> str:
     """A literal that parses back to the same value; non-finite floats print their bits."""
     if not isinstance(value, float):
         return str(value)
