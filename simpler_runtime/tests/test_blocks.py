@@ -211,3 +211,33 @@ def test_cores_of_a_block_may_poll_memory_for_each_other(lab):
     body = "CoreTaskArgs a; a.add_inout(x); MixedKernels m = {0, 1, 1}; rt_submit_task(m, a);"
     lab.run(ARGS + body, {0: cube, 1: vector}, [x])
     np.testing.assert_array_equal(x, 1)
+
+
+ASYNC = '#include "pto_async_kernel_api.h"\nenum class Notify { AtomicAdd, Set };'
+
+
+def test_task_completes_when_its_registered_counters_have_risen(lab):
+    x = np.zeros(3, np.int32)
+    kernels = {
+        0: ("aiv", "save_expected_notification_counter(get_async_ctx(args), data<int>(args, 0), 2);", ASYNC),
+        1: ("aiv", "send_notification(data<int>(args, 0), 1, Notify::AtomicAdd);", ASYNC),
+        2: ("aiv", "data<int>(args, 0)[1] = data<int>(args, 0)[0];"),
+    }
+    body = """
+    CoreTaskArgs a; a.add_no_dep(x); PTO2TaskId waits = rt_submit_aiv_task(0, a).task_id();
+    CoreTaskArgs b; b.add_no_dep(x); b.set_dependencies(&waits, 1); rt_submit_aiv_task(2, b);
+    for (int i = 0; i < 2; ++i) { CoreTaskArgs c; c.add_no_dep(x); rt_submit_aiv_task(1, c); }
+    """
+    lab.run(ARGS + body, kernels, [x])
+    np.testing.assert_array_equal(x, [2, 2, 0])
+
+
+def test_bad_completion_conditions_fail_the_run(lab):
+    x = np.zeros(1, np.int32)
+    submit = "CoreTaskArgs a; a.add_inout(x); rt_submit_aiv_task(0, a);"
+    many = "for (int i = 0; i < 65; ++i) save_expected_notification_counter(get_async_ctx(args), args, 0);"
+    with pytest.raises(RuntimeError, match=r"-102.*r0t0"):
+        lab.run(ARGS + submit, {0: ("aiv", many, ASYNC)}, [x])
+    null = "save_expected_notification_counter(get_async_ctx(args), nullptr, 1);"
+    with pytest.raises(RuntimeError, match=r"-101.*r0t0"):
+        lab.run(ARGS + submit, {0: ("aiv", null, ASYNC)}, [x])

@@ -147,5 +147,6 @@ SIMPLER_EXPORT int32_t simpler_run(Device *device, const Callable *callable, con
                   "error detail: %s=%d %s - %s\nerror hint: %s",
                   errors.text(), scheduler ? 0 : code, scheduler ? code : 0, -code,
                   scheduler ? "sched_error_code" : "orch_error_code", code, info.name, info.description, info.hint);
+    if (log_threshold.load() <= 40) std::fprintf(stderr, "%s\n", message);
     return -code;
 }

@@ -64,6 +64,7 @@ public:
             core.args[SPMD_LOCAL_CONTEXT_INDEX] = reinterpret_cast<int64_t>(&local_);
             core.storage.attach(core, arch, core.kind);
         }
+        local_.async_ctx = AsyncCtx{&completions_, MAX_COMPLETIONS_PER_TASK, 0};
     }
 
     // Runs block `index` of the task to its end. False after a fault, which is then in `errors`.
@@ -89,6 +90,7 @@ public:
             healthy = false;
             report(core, slots[i], task, index, errors);
         }
+        if (completions_.count > 0 || completions_.error) healthy = healthy && await_completions(task, index, errors);
         return healthy;
     }
 
@@ -205,7 +207,30 @@ private:
         }
     }
 
+    // The conditions that the kernels registered: the block ends when all hold, or when the run has failed.
+    bool await_completions(const Task &task, int32_t index, ErrorState &errors) {
+        const int32_t count = completions_.count, error = completions_.error;
+        completions_.count = 0;
+        completions_.error = 0;
+        if (error) {
+            errors.report(error, "block %d of task %s registered a completion condition that cannot be kept", index,
+                          TaskLabel(task.id).text);
+            return false;
+        }
+        for (int32_t i = 0; i < count; ++i) {
+            const CompletionToken &token = completions_.tokens[i];
+            auto *counter = reinterpret_cast<const uint32_t *>(token.addr);
+            while (__atomic_load_n(counter, __ATOMIC_ACQUIRE) < token.expected_value) {
+                if (errors.set()) return false;
+                if (poll_counter) poll_counter->store(poll_counter->load() + 1, std::memory_order_relaxed);
+                usleep(20);
+            }
+        }
+        return true;
+    }
+
     CoreState cores_[3];
+    CompletionSlab completions_ = {};
     LocalContext local_ = {};
 };
 

@@ -9,10 +9,25 @@ inline constexpr int SPMD_GLOBAL_CONTEXT_INDEX = SPMD_LOCAL_CONTEXT_INDEX + 1;
 
 enum DmaWorkspaceKind : int32_t { DMA_WORKSPACE_SDMA = 0, DMA_WORKSPACE_KIND_COUNT = 1 };
 
-// Where a kernel registers conditions that its task still waits for after it returned.
+// A condition that a task still waits for after its kernel has returned: *addr >= expected_value (32 bits).
+struct CompletionToken {
+    uint64_t addr;
+    uint32_t expected_value;
+    int32_t engine;
+    int32_t completion_type;
+    uint64_t backend_cookie;
+};
+
+struct CompletionSlab {
+    int32_t count;
+    int32_t error;  // code of the first registration that failed
+    CompletionToken tokens[MAX_COMPLETIONS_PER_TASK];
+};
+
+// Where a kernel registers completion conditions; see pto_async_kernel_api.h.
 struct AsyncCtx {
-    void *registrations;  // null: this dispatch completes when the kernel returns
-    int32_t capacity;
+    CompletionSlab *slab;
+    int32_t capacity;  // 0: this dispatch completes when the kernel returns
     int32_t reserved;
 };
 
