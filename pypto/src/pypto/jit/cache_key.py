@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from pypto.jit.tensor_meta import TensorMeta
@@ -40,14 +41,36 @@ def cache_key(entry: JITFunction, tensors: dict[str, TensorMeta], constants: dic
         for name, meta in tensors.items()
     )
     scalars = tuple((name, type(value).__name__, _hashable(value)) for name, value in constants.items())
-    return entry.source_hash, shapes, scalars, config_key(config)
+    return entry.source_hash, shapes, scalars, _captured(entry), config_key(config), _context_key()
 
 
 def config_key(config: Any) -> tuple:
     """The compile-relevant part of a configuration; None stands for the default one."""
     if config is None:
-        return ()
+        from pypto.runtime import RunConfig
+
+        config = RunConfig()
     return tuple(_hashable(getattr(config, name, None)) for name in CONFIG_FIELDS)
+
+
+def _captured(entry: JITFunction) -> tuple:
+    """Numbers and strings that the bodies take from around their definitions."""
+    return tuple(pair for function in (entry, *entry.dependencies) for pair in function.captured_constants())
+
+
+def _context_key() -> tuple:
+    """What an active PassContext decides about the result."""
+    # Without the passes loaded no context can be active; importing them here would slow the first look-up.
+    passes = sys.modules.get("pypto.passes")
+    context = passes.PassContext.current() if passes else None
+    if context is None:
+        return ()
+    return (
+        context.get_memory_planner(),
+        context.get_enable_pypto_l0c_double_buffer(),
+        context.get_runtime(),
+        context.get_enable_buffer_ir(),
+    )
 
 
 def _hashable(value: Any) -> Any:

@@ -14,12 +14,13 @@ from typing import Any
 
 from pypto.ir.enums import Level
 from pypto.jit import extern as extern_kernels
+from pypto.jit import lowering
 from pypto.jit.annotations import Parameter, parameters_of
 from pypto.jit.arguments import BoundArguments, bind_call, bind_signature
 from pypto.jit.cache_key import cache_key, source_hash
 from pypto.jit.dynamic_dims import DynamicDims, body_symbols, dynamic_dims
 from pypto.jit.kinds import ENTRIES, Kind
-from pypto.jit.specializer import specialize
+from pypto.jit.specializer import Specialization
 from pypto.language.parser.context import SourceInfo
 from pypto.language.parser.decorator import closure_of
 from pypto.language.parser.diagnostics import ParserTypeError
@@ -63,19 +64,27 @@ class JITFunction:
 
     def lower(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
         """The program after all passes, without code generation and without cache."""
+        specialization = Specialization(self)
         bound = self._bind(args, kwargs)
-        program = self._program(bound)
-        return _run_passes(program, config)
+        program = specialization.run(bound.tensors, bound.constants)
+        with lowering.user_names(specialization.aliases):
+            return lowering.lower(program, config)
 
     def specialize(self, *args: Any, **kwargs: Any) -> Any:
         """The program before passes."""
-        return self._program(self._bind(args, kwargs))
+        bound = self._bind(args, kwargs)
+        return Specialization(self).run(bound.tensors, bound.constants)
 
     def get_deps(self) -> list[JITFunction]:
         """Functions of the family reached from this one, callers before callees, each once."""
         found: dict[int, JITFunction] = {}
         self._collect(found)
         return list(found.values())
+
+    @functools.cached_property
+    def dependencies(self) -> tuple[JITFunction, ...]:
+        """:meth:`get_deps` of the first use."""
+        return tuple(self.get_deps())
 
     def bind_dynamic(self, *_: Any) -> None:
         """Accepted outside a body as well; has no effect."""
@@ -138,6 +147,25 @@ class JITFunction:
             except ValueError:
                 continue
         return values
+
+    def captured_constants(self) -> list[tuple[str, Any]]:
+        """Numbers and strings around the definition that the body names, as they are now."""
+        cells = dict(zip(self._func.__code__.co_freevars, self._func.__closure__ or ()))
+        module, found = self._func.__globals__, []
+        for name in self._free_names:
+            value = module.get(name, self._around.get(name))
+            if name in cells:
+                try:
+                    value = cells[name].cell_contents
+                except ValueError:
+                    continue
+            if isinstance(value, (bool, int, float, str)):
+                found.append((name, value))
+        return found
+
+    @functools.cached_property
+    def _free_names(self) -> list[str]:
+        return sorted(self.names - set(self._param_names()))
 
     def evaluator(self) -> ExprEvaluator:
         return ExprEvaluator(self.closure_vars())
@@ -231,9 +259,6 @@ class JITFunction:
             return bind_call(self.__name__, self.parameters, args, kwargs)
         return bind_signature(self.__name__, self.parameters, kwargs, self.evaluator())
 
-    def _program(self, bound: BoundArguments) -> Any:
-        return specialize(self, bound.tensors, bound.constants)
-
     def _compiled(self, bound: BoundArguments, config: Any) -> Any:
         key = cache_key(self, bound.tensors, bound.constants, config)
         found = self._cache.get(key)
@@ -245,30 +270,13 @@ class JITFunction:
         return found
 
     def _compile(self, bound: BoundArguments, config: Any) -> Any:
-        from pypto.runtime.compiler import compile as compile_program
-
-        return compile_program(self._program(bound), **_compile_options(config))
+        specialization = Specialization(self)
+        program = specialization.run(bound.tensors, bound.constants)
+        with lowering.user_names(specialization.aliases):
+            return lowering.compile_program(program, config)
 
     def __repr__(self) -> str:
         return f"<JITFunction {self.__name__} ({self.kind.value})>"
-
-
-def _compile_options(config: Any) -> dict[str, Any]:
-    if config is None:
-        from pypto.runtime import RunConfig
-
-        config = RunConfig()
-    options = config.compile_kwargs()
-    if options.get("output_dir") is None:
-        options.pop("output_dir", None)
-    return options
-
-
-def _run_passes(program: Any, config: Any) -> Any:
-    from pypto.passes import OptimizationStrategy, PassManager
-
-    strategy = getattr(config, "strategy", None) or OptimizationStrategy.Default
-    return PassManager.get_strategy(strategy).run_passes(program)
 
 
 class _JIT:

@@ -153,6 +153,7 @@ class JITParser(ASTParser):
             number += 1
         alias = f"{name}_v{number}"
         self.taken.add(alias)
+        self.specialization.aliases[alias] = name
         var = Var(alias, kind, self.span(node))
         self.define(name, var, node)
         return var

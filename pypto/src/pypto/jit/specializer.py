@@ -31,24 +31,6 @@ if TYPE_CHECKING:
     from pypto.jit.decorator import JITFunction
 
 
-def specialize(
-    entry: JITFunction,
-    tensors: dict[str, TensorMeta],
-    constants: dict[str, Any],
-) -> Program:
-    """The program of ``entry`` for these tensors.
-
-    Args:
-        entry: an entry function.
-        tensors: shape and dtype per tensor parameter.
-        constants: scalar parameters that are replaced by their values.
-
-    Raises:
-        ParserError: a mistake in a body, located in the user's file.
-    """
-    return Specialization(entry).run(tensors, constants)
-
-
 class Specialization:
     """One program in the making: its functions, and one symbol per symbol name."""
 
@@ -56,6 +38,8 @@ class Specialization:
         self.entry = entry
         self.context = ProgramContext(f"_jit_{entry.__name__}")
         self.functions: dict[str, Function] = {}
+        #: names of variables made for rebindings -> the user's names
+        self.aliases: dict[str, str] = {}
         self._symbols: dict[str, DynVar] = {}
         self._instances: dict[tuple, Signature] = {}
         self._active: list[JITFunction] = []
@@ -65,6 +49,15 @@ class Specialization:
         return self._symbols.setdefault(name, known or DynVar(name))
 
     def run(self, tensors: dict[str, TensorMeta], constants: dict[str, Any]) -> Program:
+        """The program of the entry.
+
+        Args:
+            tensors: shape and dtype per tensor parameter.
+            constants: scalar parameters that are replaced by their values.
+
+        Raises:
+            ParserError: a mistake in a body, located in the user's file.
+        """
         entry = self.entry
         resolver = TypeResolver(entry.evaluator())
         params = []
