@@ -59,12 +59,11 @@ def _describe(call: Call, handler) -> str | None:
     if row >= wanted:
         return None
     space = tile.memory_space.name if tile.memory_space else "unset"
-    text = (
+    return (
         f"{name} moves {row} innermost bytes (tile {tile.dtype}[{innermost}], target_memory={space})"
         f"{_volume(tile, bits)}; recommended >= {wanted}B for backend {handler.arch} "
         f"(L2 cache line = {handler.get_l2_cache_line_bytes()}B)"
     )
-    return text
 
 
 def _volume(tile: TileType, bits: int) -> str:

@@ -118,8 +118,8 @@ class _Transform:
                 return [*stmts[:position], *leave]
             if isinstance(stmt, IfStmt) and _jumps([stmt], jump):
                 rest = stmts[position + 1 :]
-                then_stmts = self._path(stmt.then_body, rest, jump, leave, carried, ends)
-                else_stmts = self._path(stmt.else_body, rest, jump, leave, carried, ends)
+                then_stmts = self._path(stmt.then_body, rest, stmt.return_vars, jump, leave, carried, ends)
+                else_stmts = self._path(stmt.else_body, rest, stmt.return_vars, jump, leave, carried, ends)
                 if ends and not carried and _jumps_here(stmt, jump):
                     then_stmts, else_stmts = [*then_stmts, *ends], [*else_stmts, *ends]
                 results: tuple[Var, ...] = ()
@@ -140,9 +140,21 @@ class _Transform:
         return stmts
 
     def _path(
-        self, body: Stmt | None, rest: list[Stmt], jump: type, leave: list[Stmt], carried: tuple, ends: tuple
+        self,
+        body: Stmt | None,
+        rest: list[Stmt],
+        results: tuple[Var, ...],
+        jump: type,
+        leave: list[Stmt],
+        carried: tuple,
+        ends: tuple,
     ) -> list[Stmt]:
-        return self._lower([*flatten_to_stmts(body), *rest], jump, leave, carried, ends)
+        """One path through a branch and on through ``rest``, which reads what the branch yields for ``results``."""
+        stmts = flatten_to_stmts(body)
+        if results and stmts and type(stmts[-1]) is YieldStmt:
+            values = dict(zip(results, stmts.pop().value))
+            rest = [substitute(s, dict(values)) for s in rest]
+        return self._lower([*stmts, *rest], jump, leave, carried, ends)
 
     # -- break --------------------------------------------------------------------------------------------------
 

@@ -126,11 +126,11 @@ def _check_call(call: Call, registered: bool) -> bool:
                 "a region cannot execute tensor reads after the registration of pld.system.defer_wait", span=call.span
             )
         return registered
-    if isinstance(call.op, GlobalVar) or name in ("tensor.write", "tensor.create", "tensor.assemble", "tensor.full"):
+    if name in ("tensor.write", "tensor.create", "tensor.assemble", "tensor.full"):
         raise user_error(
             f"a region with pld.system.defer_wait cannot create or update payload tensors ({name})", span=call.span
         )
-    if name.startswith(("tensor.", "tile.", "pld.")) and name != "tensor.dim":
+    if isinstance(call.op, GlobalVar) or (name.startswith(("tensor.", "tile.", "pld.")) and name != "tensor.dim"):
         raise user_error(
             f"a region with pld.system.defer_wait supports only a pre-registration tensor.read, not {name}",
             span=call.span,

@@ -190,7 +190,7 @@ class Outliner(IRMutator):
         rebound = {v for v in captured if v in defined}
         inside = Substitution(dict(rename))
         for var in rebound:
-            stored = next((s for s in stores if s.var is var), None)
+            stored = next((s for s in stores if _stored_var(s) is var), None)
             if stored is None:
                 raise InternalError(
                     f"scope captures '{var.name_hint}' and binds it again by something other than a store; "
@@ -198,9 +198,9 @@ class Outliner(IRMutator):
                     span=scope.span,
                 )
         new_body = self._body(body, inside, rename, stores, rebound)
-        ordinary = self._ordinary_results(scope, defined, {s.var for s in stores})
-        values: list[Expr] = [inside.visit_expr(v) for v in ordinary]
         targets = _first_store_per_target(stores)
+        ordinary = self._ordinary_results(scope, defined, {_stored_var(s) for s in targets})
+        values: list[Expr] = [inside.visit_expr(v) for v in ordinary]
         values += [rename[_store_target(s)] for s in reversed(targets)]
         function = self._function_of(target, params, values, new_body, scope)
         function = self._with_returns(function)
@@ -220,7 +220,7 @@ class Outliner(IRMutator):
         self._names.add(function, self._function.name)
         self.outlined.append(function)
         results: list[tuple[Var, Var | None]] = [(v, None) for v in ordinary]
-        results += [(s.var, _store_target(s)) for s in reversed(targets)]
+        results += [(_stored_var(s), _store_target(s)) for s in reversed(targets)]
         return self._launch_stmts(scope, function, args, captured, launch, results)
 
     def _captures(self, body: Stmt) -> tuple[list[Var], dict[Var, None]]:
@@ -261,23 +261,32 @@ class Outliner(IRMutator):
         return params, rename
 
     def _body(
-        self, body: list[Stmt], inside: Substitution, rename: dict, stores: list[AssignStmt], rebound: set[Var]
+        self, body: list[Stmt], inside: Substitution, rename: dict, stores: list[Stmt], rebound: set[Var]
     ) -> list[Stmt]:
         """The statements over the parameters; the first store into a capture is followed by its alias."""
         aliased = {id(s) for s in _first_store_per_target(stores)}
         result: list[Stmt] = []
         for stmt in body:
-            if id(stmt) in aliased and stmt.var in rebound:
+            if isinstance(stmt, ScopeStmt) and any(_holds(stmt, s) for s in stores):
+                inner = self._body(flatten_to_stmts(stmt.body), inside, rename, stores, rebound)
+                attrs = inside.visit_attrs(stmt.attrs)
+                result.append(replace(stmt, body=seq(inner, stmt.body.span), attrs=attrs))
+            elif type(stmt) is AssignStmt and stmt.var in rebound:
+                # Not in SSA form: the name of a capture is bound again, the parameter keeps its own.
                 value = inside.visit_expr(stmt.value)
                 stored = Var(base_name(stmt.var.name_hint) + "__store", stmt.var.type, stmt.var.span)
                 inside.var_map[stmt.var] = stored
                 result.append(replace(stmt, var=stored, value=value))
-                continue
-            new = inside.visit_stmt(stmt)
-            result.append(new)
-            if id(stmt) in aliased:
-                alias = Var(base_name(_store_target(stmt).name_hint) + "__store", new.var.type, stmt.span)
-                result.append(AssignStmt(alias, new.var, stmt.span))
+            elif id(stmt) in aliased and type(stmt) is EvalStmt:
+                value = inside.visit_expr(stmt.expr)
+                stored = Var(base_name(_store_target(stmt).name_hint) + "__store", value.type, stmt.span)
+                result.append(AssignStmt(stored, value, stmt.span, list(stmt.leading_comments)))
+            else:
+                new = inside.visit_stmt(stmt)
+                result.append(new)
+                if id(stmt) in aliased and type(new) is AssignStmt:
+                    alias = Var(base_name(_store_target(stmt).name_hint) + "__store", new.var.type, stmt.span)
+                    result.append(AssignStmt(alias, new.var, stmt.span))
         return result
 
     def _ordinary_results(self, scope: ScopeStmt, defined: dict[Var, None], stored: set[Var]) -> list[Var]:
@@ -331,7 +340,8 @@ class Outliner(IRMutator):
         attrs = self._call_attrs(scope, captured)
         types: list[Type] = list(function.return_types)
         if submit:
-            kind: Type = TupleType((*types, scalar_type(DataType.TASK_ID)))
+            id_type = scalar_type(DataType.TASK_ID)
+            kind: Type = TupleType((*types, id_type)) if types else id_type
             predicate = scope.attrs.get("predicate")
             call: Call | Submit = make(
                 Submit,
@@ -368,6 +378,8 @@ class Outliner(IRMutator):
         span = scope.span
         if not submit and len(results) <= 1:
             return [AssignStmt(results[0], call, span) if results else EvalStmt(call, span)]
+        if submit and not results:  # the value is the task id itself
+            return [EvalStmt(call, span) if task_id is None else AssignStmt(self.visit_def(task_id), call, span)]
         whole = Var(auto_name("ret", "tmp", self._tuples), call.type, span)
         self._tuples += 1
         stmts: list[Stmt] = [AssignStmt(whole, call, span)]
@@ -390,7 +402,7 @@ class Outliner(IRMutator):
         return attrs
 
     def _result_var(self, var: Var, target: Var | None) -> Var:
-        if target is None or var is target:
+        if target is None:
             return Var(var.name_hint, self.visit_type(var.type), var.span)
         base = base_name(target.name_hint)
         if base not in self._versions:
@@ -402,6 +414,10 @@ class Outliner(IRMutator):
         """From here to the end of the enclosing body, ``var`` (its storage was written) is read as ``new``."""
         self._local[-1].setdefault(var, self.var_map.get(var))
         self.var_map[var] = new
+
+
+def _holds(scope: Stmt, wanted: Stmt) -> bool:
+    return any(s is wanted for s in iter_stmts(scope))
 
 
 def _seeds(stmt: Stmt, task_id: Var) -> bool:
@@ -418,23 +434,33 @@ def _plain_vars(expr: Expr) -> list[Var]:
     return [] if isinstance(expr, MemRef) else used_vars(expr)
 
 
-def _store_target(stmt: AssignStmt) -> Var:
-    return stmt.value.args[in_place_arg(stmt.value)]
+def _store_target(stmt: Stmt) -> Var:
+    call = stmt.value if type(stmt) is AssignStmt else stmt.expr
+    return call.args[in_place_arg(call)]
 
 
-def _captured_stores(body: Stmt, captured: set[Var]) -> list[AssignStmt]:
-    """Top-level ``r = tile.store(.., c)`` with a captured ``c``, in order."""
-    found = []
+def _stored_var(stmt: Stmt) -> Var:
+    """The variable that names the tensor after a store; a bare store keeps the name of its target."""
+    return stmt.var if type(stmt) is AssignStmt else _store_target(stmt)
+
+
+def _captured_stores(body: Stmt, captured: set[Var]) -> list[Stmt]:
+    """``r = tile.store(.., c)`` or a bare ``tile.store(.., c)`` with a captured ``c``, in order; not inside loops."""
+    found: list[Stmt] = []
     for stmt in flatten_to_stmts(body):
-        if type(stmt) is AssignStmt and isinstance(stmt.value, Call) and stmt.value.op.name == "tile.store":
-            if len(stmt.value.args) > 2 and _store_target(stmt) in captured:
+        if isinstance(stmt, ScopeStmt):
+            found.extend(_captured_stores(stmt.body, captured))
+            continue
+        call = stmt.value if type(stmt) is AssignStmt else stmt.expr if type(stmt) is EvalStmt else None
+        if isinstance(call, Call) and call.op.name == "tile.store" and len(call.args) > 2:
+            if call.args[2] in captured:
                 found.append(stmt)
     return found
 
 
-def _first_store_per_target(stores: list[AssignStmt]) -> list[AssignStmt]:
+def _first_store_per_target(stores: list[Stmt]) -> list[Stmt]:
     seen: set[Var] = set()
-    found = []
+    found: list[Stmt] = []
     for stmt in stores:
         target = _store_target(stmt)
         if target not in seen:

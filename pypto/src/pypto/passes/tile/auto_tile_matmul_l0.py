@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pypto.ir.enums import is_incore_type
-from pypto.ir.expr import Call, Var
+from pypto.ir.expr import Call
 from pypto.ir.program import Function
 from pypto.ir.stmt import AssignStmt, Stmt, flatten_to_stmts, seq
 from pypto.passes.context import backend_handler
-from pypto.passes.lib.rewrite import Substitution, rebuild_lists, with_body
+from pypto.passes.lib.rewrite import rebuild_lists, with_body
 from pypto.passes.lib.uses import count_reads
 from pypto.passes.lib.walk import iter_calls
 from pypto.passes.pass_ import function_pass
@@ -31,19 +31,15 @@ def auto_tile_matmul_l0(function: Function) -> Function:
     if not any(c.op.name in PRODUCTS for _, c in iter_calls(function.body)):
         return function
     tiler = _Tiler(handler, function)
-    body = rebuild_lists(function.body, tiler.rewrite)
-    if tiler.renamed:
-        body = Substitution(tiler.renamed).visit_stmt(body)
-    return with_body(function, body)
+    return with_body(function, rebuild_lists(function.body, tiler.rewrite))
 
 
 class _Tiler:
-    """Rewrites statement lists; ``renamed`` maps stores that were split to the last of their pieces."""
+    """Rewrites statement lists."""
 
     def __init__(self, handler, function: Function) -> None:
         self._handler = handler
         self._reads = count_reads(function)
-        self.renamed: dict[Var, Var] = {}
 
     def rewrite(self, stmts: list[Stmt]) -> list[Stmt]:
         result: list[Stmt] = []
@@ -70,14 +66,13 @@ class _Tiler:
         if store is None:
             product.hint("PH-AT-006", "the output exceeds L0C and is not written by one store right after the product")
             return None
-        pieces, last = emit_grid(product, store)
+        pieces = emit_grid(product, store)
         between = []
         for stmt in stmts[position + 1 :]:
             skip.add(id(stmt))
             if stmt is store:
                 break
             between.append(stmt)
-        self.renamed[store.var] = last
         return [*between, *pieces]
 
     def _store_after(self, product: Product, rest: list[Stmt]) -> AssignStmt | None:

@@ -47,7 +47,7 @@ def flatten_tile_nd_to_2d(function: Function) -> Function:
     """
     if function.body is None or not is_incore_type(function.func_type) or not _has_work(function):
         return function
-    lowering = _Flattener(count_reads(function))
+    lowering = _Flattener(count_reads(function), set(function.params))
     flat = lowering.visit_function(function)
     return with_body(flat, drop_unread(flat, lowering.reloaded))
 
@@ -69,9 +69,10 @@ def _has_work(function: Function) -> bool:
 class _Flattener(IRMutator):
     """Rewrites in program order; definitions get flat types through :meth:`visit_type`."""
 
-    def __init__(self, reads) -> None:
+    def __init__(self, reads, params: set[Var]) -> None:
         super().__init__()
         self.reads = reads
+        self._params = params
         #: Whole loads that were replaced by one load per batch.
         self.reloaded: set[Var] = set()
         self.pending: list[Stmt] = []
@@ -145,7 +146,22 @@ class _Flattener(IRMutator):
                 return self._transpose(stmt)
             if call.op.name == "tile.load" and len(call.type.shape) > 2:
                 return self._load(stmt)
-        return super().visit_stmt(stmt)
+        new = super().visit_stmt(stmt)
+        if new is not stmt and type(new) is AssignStmt and new.var in self._params:
+            # A store that rebinds a parameter's name: the new version gets a variable of its own.
+            new = replace(new, var=replace(new.var))
+            self.var_map[stmt.var] = new.var
+        return new
+
+    def visit_assign_stmt(self, stmt: AssignStmt) -> Stmt:
+        value = self.visit_expr(stmt.value)
+        if value is stmt.value or not isinstance(value, Call) or not isinstance(value.type, TileType):
+            return self._rebuild(stmt, value=value, var=self.visit_def(stmt.var))
+        kind = value.type
+        if stmt.var.type.memref is not None and kind.memref is None:
+            kind = replace(kind, memref=self.visit_expr(stmt.var.type.memref))
+        var = self.var_map[stmt.var] = Var(stmt.var.name_hint, kind, stmt.var.span)
+        return replace(stmt, var=var, value=value)
 
     # -- calls --------------------------------------------------------------------------------------------------
 

@@ -216,6 +216,8 @@ def verify_no_nested_incore(program: Program) -> list[Diagnostic]:
                 continue
             for inner in iter_stmts(stmt.body):
                 if isinstance(inner, InCoreScopeStmt):
-                    message = f"Nested InCore scope in function '{function.name}': a core group runs one scope at a time"
+                    message = (
+                        f"Nested InCore scope in function '{function.name}': a core group runs one scope at a time"
+                    )
                     found.append(error("NoNestedInCore", 1, message, inner.span))
     return found

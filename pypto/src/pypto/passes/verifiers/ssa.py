@@ -89,7 +89,9 @@ class _SSA:
         stmts = flatten_to_stmts(body)
         for position, stmt in enumerate(stmts):
             if type(stmt) is YieldStmt and position != len(stmts) - 1:
-                self._report(MISPLACED_YIELD, f"YieldStmt before the terminating position of the {what} body", stmt.span)
+                self._report(
+                    MISPLACED_YIELD, f"YieldStmt before the terminating position of the {what} body", stmt.span
+                )
             self._stmt(stmt)
         if results:
             last = stmts[-1] if stmts else None

@@ -145,11 +145,11 @@ class BatchLowering:
         args: list[Expr] = [value, MakeTuple(tuple(new_offsets)), target, sizes]
         stored = replace(create_op_call("tile.store", args, call.kwargs, call.span), attrs=call.attrs)
         name = owner.let(f"{store.var.name_hint}_{page}", stored, store.span)
-        if last:
-            owner.var_map[store.var] = name
         if isinstance(call.args[2], Var):
             # The next page continues in the tensor this one returned.
             self._chain_target(call.args[2], name, last)
+        if last:
+            owner.var_map[store.var] = name
 
     def _chain_target(self, target: Var, name: Var, last: bool) -> None:
         saved = self._views.setdefault(target, self._owner.var_map.get(target, target))

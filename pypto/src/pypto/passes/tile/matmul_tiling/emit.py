@@ -48,11 +48,24 @@ class _Code:
     def right(self, name: str, rhs: Expr, row, col, k: int, n: int) -> Var:
         return self.extract(name, rhs, row, col, (k, n), MemorySpace.Right)
 
-    def store(self, name: str, store: AssignStmt, value: Expr, row: Expr | int, col: Expr | int, target: Expr) -> Var:
+    def store(
+        self,
+        name: str,
+        store: AssignStmt,
+        value: Expr,
+        row: Expr | int,
+        col: Expr | int,
+        target: Expr,
+        *,
+        last: bool = False,
+    ) -> Var:
+        """Store one tile at its place; the last store keeps the variable of the original one."""
         call = store.value
         base_row, base_col = call.args[1].elements
         offsets = MakeTuple((scalars.add(base_row, row), scalars.add(base_col, col)))
-        return self.let(name, self.call("tile.store", [value, offsets, target], call.kwargs))
+        return _bind(
+            self, store.var if last else None, name, self.call("tile.store", [value, offsets, target], call.kwargs)
+        )
 
 
 def _staged_lhs(code: _Code, name: str) -> Expr:
@@ -159,14 +172,14 @@ def _first_or_acc(body: _Code, name: str, ko: Var, first: Call, accumulated: Cal
 # -- grids ----------------------------------------------------------------------------------------------------------
 
 
-def emit_grid(product: Product, store: AssignStmt) -> tuple[list[Stmt], Var]:
-    """The product in output tiles, each stored at its place; returns the last version of the output tensor."""
+def emit_grid(product: Product, store: AssignStmt) -> list[Stmt]:
+    """The product in output tiles, each stored at its place; the store's variable is the last version of the tensor."""
     code = _Code(product)
     if product.tile.k >= product.K:
-        last = _nested_grid(code, store)
+        _nested_grid(code, store)
     else:
-        last = _unrolled_grid(code, store)
-    return code.stmts, last
+        _unrolled_grid(code, store)
+    return code.stmts
 
 
 def _spans(extent: int, step: int) -> list[tuple[int, int]]:
@@ -174,7 +187,7 @@ def _spans(extent: int, step: int) -> list[tuple[int, int]]:
     return [(offset, min(step, extent - offset)) for offset in range(0, extent, step)]
 
 
-def _unrolled_grid(code: _Code, store: AssignStmt) -> Var:
+def _unrolled_grid(code: _Code, store: AssignStmt) -> None:
     """One K loop per output tile, in row-major order."""
     p = code.product
     name = p.result.name_hint
@@ -185,9 +198,9 @@ def _unrolled_grid(code: _Code, store: AssignStmt) -> Var:
     for row, m in _spans(p.M, p.tile.m):
         for col, n in _spans(p.N, p.tile.n):
             value = _k_blocks_named(code, lhs, f"{name}_t{number}", (row, col), (m, n))
-            target = code.store(f"{base}_t{number}", store, value, row, col, target)
+            last = row + m >= p.M and col + n >= p.N
+            target = code.store(f"{base}_t{number}", store, value, row, col, target, last=last)
             number += 1
-    return target  # type: ignore[return-value]
 
 
 def _k_blocks_named(code: _Code, lhs: Expr, name: str, at: tuple[int, int], shape: tuple[int, int]) -> Var:
@@ -198,7 +211,7 @@ def _k_blocks_named(code: _Code, lhs: Expr, name: str, at: tuple[int, int], shap
     return _k_blocks(code, lhs, name, at, shape, result, None)
 
 
-def _nested_grid(code: _Code, store: AssignStmt) -> Var:
+def _nested_grid(code: _Code, store: AssignStmt) -> None:
     """Whole-K tiles: an outer loop over the held panel, a pipelined inner loop over the other, and the border."""
     p = code.product
     name = p.result.name_hint
@@ -208,21 +221,28 @@ def _nested_grid(code: _Code, store: AssignStmt) -> Var:
     kind = p.tile.stationarity
     hold_a = kind is Stationarity.AStationary or (kind is Stationarity.OutputStationary and p.tile.os_holds_a)
     target: Expr = store.value.args[2]
-    if full_m and full_n:
-        target = _interior(code, store, lhs, target, hold_a, full_m, full_n)
     border = [(r, c, h, w) for r, h in _spans(p.M, m) for c, w in _spans(p.N, n) if r >= full_m or c >= full_n]
+    if full_m and full_n:
+        target = _interior(code, store, lhs, target, hold_a, full_m, full_n, None if border else store.var)
     base = store.value.args[2].name_hint
     for number, (row, col, height, width) in enumerate(border):
         a = code.left(f"{name}_ta{number}", lhs, row, 0, height, p.K)
         b = code.right(f"{name}_tb{number}", p.rhs, 0, col, p.K, width)
         value = code.let(f"{name}_tc{number}", code.call("tile.matmul", [a, b]))
-        target = code.store(f"{base}_t{number}", store, value, row, col, target)
-    return target  # type: ignore[return-value]
+        last = number == len(border) - 1
+        target = code.store(f"{base}_t{number}", store, value, row, col, target, last=last)
 
 
 def _interior(
-    code: _Code, store: AssignStmt, lhs: Expr, target: Expr, hold_a: bool, full_m: int, full_n: int
-) -> Var:  # fmt: skip
+    code: _Code,
+    store: AssignStmt,
+    lhs: Expr,
+    target: Expr,
+    hold_a: bool,
+    full_m: int,
+    full_n: int,
+    result: Var | None,
+) -> Var:
     p = code.product
     name = p.result.name_hint
     m, n = p.tile.m, p.tile.n
@@ -253,7 +273,7 @@ def _interior(
                 seq(inner.stmts), (inner_result,), code.span, ForKind.Pipeline, {**_PIPELINE, **_NESTED})
     )  # fmt: skip
     outer.stmts.append(YieldStmt((inner_result,), code.span))
-    outer_result = Var(f"{name}_orv", target.type, code.span)
+    outer_result = result if result is not None else Var(f"{name}_orv", target.type, code.span)
     outer_stop, outer_step = (full_m, m) if hold_a else (full_n, n)
     pipelined = p.tile.stationarity is Stationarity.OutputStationary
     attrs = {**_PIPELINE, **_NESTED} if pipelined else dict(_NESTED)
