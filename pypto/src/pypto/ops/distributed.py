@@ -230,7 +230,8 @@ def alloc_window_buffer(size: Scalar, *, name: Attr[str]) -> Type:
 def window(buf: MemRefOperand, shape: Shape, *, dtype: Attr[DataType]) -> Type:
     """A typed view of a window: the local slice of a rank."""
     require(
-        isinstance(buf.type, PtrType), f"pld.tensor.window requires buf to be a Ptr, but got {type(buf.type).__name__}"
+        isinstance(buf.type, PtrType),
+        f"pld.tensor.window requires buf to be a Ptr handle, but got {type(buf.type).__name__}",
     )
     require(isinstance(shape, MakeTuple), "pld.tensor.window requires a shape tuple")
     return DistributedTensorType(elements(shape), dtype)

@@ -106,10 +106,21 @@ def emit(definition: OpDef, operands: Sequence[Any], attrs: dict[str, Any], span
     return create_op_call(definition.name, converted, attrs, span)
 
 
+def plain_function(definition: OpDef) -> Callable[..., Expr]:
+    """The function that printed text calls by the operator's own name: IR operands and attributes, in rule order."""
+    return _function(definition, _default_front(definition), definition.signature, definition.name.rpartition(".")[2])
+
+
 def public_function(definition: OpDef) -> Callable[..., Expr]:
     """The Python function of an operator."""
     front = definition.front or _default_front(definition)
     signature = definition.signature if definition.front is None else inspect.signature(front)
+    return _function(definition, front, signature, definition.python_name)
+
+
+def _function(
+    definition: OpDef, front: Callable[..., tuple], signature: inspect.Signature, name: str
+) -> Callable[..., Expr]:
     scalar_form = definition.scalar_form
     kinds = [(n, p.kind) for n, p in signature.parameters.items()]
     keyword_only = [n for n, kind in kinds if kind is inspect.Parameter.KEYWORD_ONLY]
@@ -127,8 +138,8 @@ def public_function(definition: OpDef) -> Callable[..., Expr]:
             args = args[:positional]
         return _built(definition, front(*args, **kwargs), span)
 
-    function.__name__ = definition.python_name
-    function.__qualname__ = f"{definition.name.rpartition('.')[0]}.{definition.python_name}"
+    function.__name__ = name
+    function.__qualname__ = f"{definition.name.rpartition('.')[0]}.{name}"
     function.__doc__ = definition.doc
     shown = [p for p in signature.parameters.values() if p.name not in definition.hidden]
     function.__signature__ = _with_span(signature.replace(parameters=shown))  # type: ignore[attr-defined]

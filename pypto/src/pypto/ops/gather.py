@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pypto.ir.dtype import DataType
-from pypto.ir.enums import ArgEffect, MemorySpace, TensorLayout, WriteChannel
+from pypto.ir.enums import ArgEffect, MemorySpace, WriteChannel
 from pypto.ir.expr import const_index
 from pypto.ir.types import TensorType, TileType, TupleType, Type
 from pypto.ops import masks as M
@@ -13,7 +13,7 @@ from pypto.ops import shapes as S
 from pypto.ops import torch_values as T
 from pypto.ops.kinds import Attr, Element, Shape, Tensor, Tile
 from pypto.ops.memory_specs import BOTH, VEC_SCALAR_VEC, row_major, vec
-from pypto.ops.movement import box, tensor_layout
+from pypto.ops.movement import box
 from pypto.ops.pto_text import CMP_MODES
 from pypto.ops.pto_text import mask_pattern as mask_pattern_text
 from pypto.ops.regions import check_offsets, check_requested
@@ -527,7 +527,6 @@ def tile_mgather(
     name = "tile.mgather"
     source, index = mem.type, idx.type
     require_dtype(name, source.dtype, MGATHER_DTYPES, "mem dtype")
-    require(tensor_layout(mem) is TensorLayout.ND, f"{name} requires mem in ND layout")
     require(index.dtype == DataType.INT32, f"{name} requires idx dtype INT32, but got {index.dtype}")
     require(len(index.shape) == 2, f"{name} requires a 2D idx, got {S.shape_text(index.shape)}")
     require(coalesce in (0, 1), f"{name}: coalesce must be row (0) or elem (1), got {coalesce}")

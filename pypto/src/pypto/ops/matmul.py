@@ -131,7 +131,7 @@ def _check_condition(name: str, init_cond: Any, rank: int) -> None:
         return
     kind = init_cond.type
     if not (isinstance(kind, ScalarType) and kind.dtype == DataType.BOOL):
-        raise ValueError(f"{name} requires init_cond to be a BOOL scalar, got {kind}")
+        raise ValueError(f"{name} requires init_cond to have dtype BOOL, but got {kind}")
     require(rank == 2, f"{name} supports init_cond only for 2D operands")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from pypto.ir.node import replace
 from pypto.ir.scalar_ops import max_, min_
 from pypto.ops.callers import caller_span
-from pypto.ops.functions import public_function
+from pypto.ops.functions import plain_function, public_function
 from pypto.ops.masks import MaskPattern
 from pypto.ops.registry import all_ops
 
@@ -24,12 +24,15 @@ class Namespace(SimpleNamespace):
 def _namespace(prefix: str) -> Namespace:
     functions: dict[str, Any] = {}
     for definition in all_ops():
-        head, _, _leaf = definition.name.rpartition(".")
-        if head != prefix or not definition.python_name:
+        head, _, leaf = definition.name.rpartition(".")
+        if head != prefix:
             continue
-        function = public_function(definition)
-        for name in (definition.python_name, *definition.aliases):
-            functions.setdefault(name, function)
+        if definition.python_name:
+            function = public_function(definition)
+            for name in (definition.python_name, *definition.aliases):
+                functions.setdefault(name, function)
+        if definition.python_name not in (leaf, f"{leaf}_"):
+            functions[leaf] = plain_function(definition)
     return Namespace(**functions)
 
 

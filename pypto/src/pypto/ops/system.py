@@ -131,8 +131,6 @@ def syncall(
     require(gm_workspace is not None, f"{name} in soft mode requires gm_workspace")
     kind = gm_workspace.type
     require(kind.dtype == DataType.INT32, f"{name} requires an INT32 workspace, but got {kind.dtype}")
-    size = S.product(kind.shape)
-    require(not S.provably_lt(size, 16), f"{name} requires a workspace of at least 16 elements, got {S.dim_text(size)}")
     return NOTHING
 
 

@@ -233,7 +233,7 @@ def tile_lrelu(tile: Tile, slope: Scalar) -> Type:
     inplace_safe=False, pto="pto.tprelu", torch=lambda x, slope, tmp: _leaky_relu(x, slope),
 )  # fmt: skip
 def tile_prelu(tile: Tile, slope: Tile, tmp: Tile) -> Type:
-    """``x`` where positive, else ``slope * x`` with one slope per element; ``tmp`` is UINT8 scratch."""
+    """``x`` where positive, else ``slope * x`` with one slope per element; ``tmp`` is 8-bit scratch (UINT8 on A2/A3)."""
     name = "tile.prelu"
     require_rank(name, tile, 2, "src")
     require_rank(name, tmp, 2, "tmp")
@@ -244,7 +244,7 @@ def tile_prelu(tile: Tile, slope: Tile, tmp: Tile) -> Type:
         S.all_equal(valid_region(tile), valid_region(slope)),
         f"{name} requires src0, src1, and dst to have the same valid_shape",
     )
-    require_dtype(name, tmp.type.dtype, (DataType.UINT8,), "tmp dtype")
+    require_dtype(name, tmp.type.dtype, (DataType.UINT8, DataType.INT8), "tmp dtype")
     return fresh_like(tile)
 
 
