@@ -85,6 +85,8 @@ def test_traits(entry):
         elif name == "core_affinity" and wanted:
             wanted = wanted.lower()
         assert getattr(definition, name) == wanted, name
+    listed = {k: list(v) if isinstance(v, tuple) else v for k, v in definition.layouts.items()}
+    assert listed == traits.get("layouts", {})
 
 
 @every_operator

@@ -233,7 +233,7 @@ def tile_lrelu(tile: Tile, slope: Scalar) -> Type:
     inplace_safe=False, pto="pto.tprelu", torch=lambda x, slope, tmp: _leaky_relu(x, slope),
 )  # fmt: skip
 def tile_prelu(tile: Tile, slope: Tile, tmp: Tile) -> Type:
-    """``x`` where positive, else ``slope * x`` with one slope per element; ``tmp`` is 8-bit scratch (UINT8 on A2/A3)."""
+    """``x`` where positive, else ``slope * x``, one slope per element; ``tmp`` is 8-bit scratch (UINT8 on A2/A3)."""
     name = "tile.prelu"
     require_rank(name, tile, 2, "src")
     require_rank(name, tmp, 2, "tmp")

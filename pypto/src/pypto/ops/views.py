@@ -179,6 +179,8 @@ def tensor_slice(
     name = "tensor.slice"
     source, window, start = input.type, elements(shape), elements(offset)
     _reject_mx(name, input)
+    odd = S.const(start[-1]) if start and source.dtype in FP4_FAMILY else None
+    require(not (odd and odd % 2), f"{name}: a window of packed FP4 must start at a whole byte, got column {odd}")
     requested = _given(valid_shape) or window
     R.check_same_rank(name, shape=window, valid_shape=requested)
     R.check_same_rank(name, tensor=source.shape, offset=start)
