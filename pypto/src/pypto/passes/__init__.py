@@ -84,6 +84,7 @@ from pypto.passes.tile.canonicalize_tile_slice import canonicalize_tile_slice
 from pypto.passes.tile.convert_tensor_to_tile_ops import convert_tensor_to_tile_ops
 from pypto.passes.tile.flatten_tile_nd_to_2d import flatten_tile_nd_to_2d
 from pypto.passes.tile.infer_tile_memory_space import infer_tile_memory_space
+from pypto.passes.tile.insert_mx_scale_addr import insert_mx_scale_addr
 from pypto.passes.tile.legalize_tile_cast import legalize_tile_cast
 from pypto.passes.tile.lower_auto_vector_split import lower_auto_vector_split
 from pypto.passes.tile.lower_composite_ops import lower_composite_ops

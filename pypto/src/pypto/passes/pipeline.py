@@ -50,6 +50,7 @@ from pypto.passes.tile.canonicalize_tile_slice import canonicalize_tile_slice
 from pypto.passes.tile.convert_tensor_to_tile_ops import convert_tensor_to_tile_ops
 from pypto.passes.tile.flatten_tile_nd_to_2d import flatten_tile_nd_to_2d
 from pypto.passes.tile.infer_tile_memory_space import infer_tile_memory_space
+from pypto.passes.tile.insert_mx_scale_addr import insert_mx_scale_addr
 from pypto.passes.tile.legalize_tile_cast import legalize_tile_cast
 from pypto.passes.tile.lower_auto_vector_split import lower_auto_vector_split
 from pypto.passes.tile.lower_composite_ops import lower_composite_ops
@@ -110,6 +111,7 @@ TABLE: list[Row] = [
     ("AutoTileMatmulL0", auto_tile_matmul_l0, always),
     ("CanonicalizeTileSlice", canonicalize_tile_slice, always),
     ("InferTileMemorySpace", infer_tile_memory_space, always),
+    ("InsertMxScaleAddr", insert_mx_scale_addr, always),
     ("ResolveBackendOpLayouts", resolve_backend_op_layouts, always),
     ("LowerAutoVectorSplit", lower_auto_vector_split, always),
     ("ExpandMixedKernel", expand_mixed_kernel, always),

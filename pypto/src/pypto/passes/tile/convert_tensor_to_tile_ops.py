@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pypto.ir.enums import FunctionType, ParamDirection, is_incore_type
+from pypto.errors import UnsupportedFeatureError
+from pypto.ir.enums import FunctionType, ParamDirection, TensorLayout, is_incore_type
 from pypto.ir.expr import Call, GlobalVar, MakeTuple, Submit, Var
 from pypto.ir.node import replace
 from pypto.ir.program import Function, Program
@@ -38,6 +39,7 @@ def convert_tensor_to_tile_ops(program: Program) -> Program:
     for function in program.functions.values():
         if function.body is None or not is_incore_type(function.func_type):
             continue
+        _reject_blocked_layouts(function)
         prepared = use_bulk_stores(function)
         check_store_coherence(prepared)
         functions[function.name], outs = lower_body(prepared)
@@ -56,6 +58,16 @@ def convert_tensor_to_tile_ops(program: Program) -> Program:
     if all(a is b for a, b in zip(new, program.functions.values())):
         return program
     return Program(new, program.name, program.span)
+
+
+def _reject_blocked_layouts(function: Function) -> None:
+    for param in function.params:
+        view = param.type.tensor_view if isinstance(param.type, TensorType) else None
+        if view is not None and view.layout not in (TensorLayout.ND, TensorLayout.DN):
+            raise UnsupportedFeatureError(
+                f"parameter '{param.name_hint}' of kernel '{function.name}' has layout {view.layout.name}: tensors "
+                "that hold a fractal order in global memory are not supported yet"
+            )
 
 
 def _forward(wrapper: Function, added: dict[str, list[Var]]) -> tuple[Function, list[Var]]:
@@ -116,9 +128,7 @@ def _create_outputs(caller: Function, added: dict[str, list[Var]]) -> Function:
     return with_body(caller, rebuild_lists(caller.body, extend))
 
 
-def _layout(kind: TensorType):
-    from pypto.ir.enums import TensorLayout
-
+def _layout(kind: TensorType) -> TensorLayout:
     return kind.tensor_view.layout if kind.tensor_view is not None else TensorLayout.ND
 
 
