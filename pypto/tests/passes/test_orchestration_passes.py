@@ -184,3 +184,57 @@ with pl.manual_scope():
 """
     after = run(program(body), "expand_manual_phase_fence")
     assert ("system.task_dummy" in calls(after, "main")) is fenced
+
+
+def derived(body: str, **arguments) -> ir.Program:
+    before = run(program(body, **arguments), "derive_call_directions")
+    return run(before, "auto_derive_task_dependencies", analyze_auto_scopes=True)
+
+
+def edges(after: ir.Program) -> list[list[str]]:
+    calls_of = find_calls(after, "k", "main")
+    return [[e.name_hint for e in call.attrs.get("compiler_manual_dep_edges", ())] for call in calls_of]
+
+
+def test_chain_of_tasks_gets_explicit_edges_and_a_manual_scope():
+    after = derived(f"{CREATE}u: {T} = self.k(x, t)\nv: {T} = self.k(u, y)\nreturn v", params=f"x: {T}, y: pl.Out[{T}]")
+    assert edges(after) == [[], ["u"]]
+    assert directions(after)[1][0] is D.NoDep
+    scoped = run(after, "materialize_runtime_scopes").get_function("main")
+    assert scoped.body.manual is True
+
+
+def test_disjoint_slices_are_independent_and_overlapping_ones_are_not():
+    body = """
+a = pl.tensor.slice(y, [32, 16], [0, 0])
+b = pl.tensor.slice(y, [32, 16], [{row}, 0])
+u: pl.Tensor[[32, 16], pl.FP32] = self.half(a)
+v: pl.Tensor[[32, 16], pl.FP32] = self.half(b)
+"""
+    half = """
+@pl.function(type=pl.FunctionType.AIV)
+def half(self, o: pl.InOut[pl.Tensor[[32, 16], pl.FP32]]) -> pl.Tensor[[32, 16], pl.FP32]:
+    return o
+"""
+    found = []
+    for row in (32, 16):
+        after = derived(body.format(row=row), kernels=half)
+        found.append([len(c.attrs.get("compiler_manual_dep_edges", ())) for c in find_calls(after, "half", "main")])
+    assert found == [[0, 0], [0, 1]]
+
+
+def test_buffer_written_by_an_ordered_loop_stays_tracked():
+    body = f"""
+for i, (c,) in pl.range(4, init_values=(y,)):
+    d: {T} = self.k(x, c)
+    e: {T} = self.k(d, d)
+    r: {T} = pl.yield_(e)
+"""
+    after = derived(body)
+    assert all(direction is not D.NoDep for call in directions(after) for direction in call)
+    assert run(after, "materialize_runtime_scopes").get_function("main").body.manual is False
+
+
+def test_without_the_option_nothing_changes():
+    before = run(program(f"{CREATE}u: {T} = self.k(x, t)"), "derive_call_directions")
+    assert run(before, "auto_derive_task_dependencies") is before

@@ -52,6 +52,8 @@ class _Access:
     #: Left the loop or branch of its launch, where only ``outer_name`` (if any) can name the task.
     exported: bool = False
     outer_name: Var | None = None
+    #: The number of launches behind ``outer_name`` is known at run time only.
+    uncounted: bool = False
 
     @property
     def name(self) -> Var | None:
@@ -257,7 +259,10 @@ class _Derivation:
         self, loop: ForStmt, access: _Access, values: tuple[Expr, ...], trips: int | None, ordered: bool
     ) -> Var | None:
         """The loop result that stands for the launches of all iterations, or None."""
-        return None if ordered and trips is None else self._renamed(access, loop.return_vars, values)
+        if access.uncounted or (ordered and trips is None):
+            return None
+        access.uncounted = trips is None
+        return self._renamed(access, loop.return_vars, values)
 
     def _renamed(self, access: _Access, results: tuple[Var, ...], values: tuple[Expr, ...]) -> Var | None:
         """The result through which a yielded name of the task leaves a loop or branch."""
