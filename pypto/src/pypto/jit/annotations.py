@@ -33,6 +33,7 @@ class Parameter:
     shape_node: ast.expr | None = None
     dtype_node: ast.expr | None = None
     layout: TensorLayout | None = None
+    layout_node: ast.expr | None = None
     dtype: DataType | None = None
     default: Any = field(default=None)
     has_default: bool = False
@@ -104,10 +105,10 @@ def _read_tensor(parameter: Parameter, node: ast.Subscript, evaluator: ExprEvalu
         value = evaluator.try_eval_expr(item)[1]
         if isinstance(value, TensorView):
             raise _view_error(parameter.name, owner)
-        if isinstance(value, TensorLayout):
-            parameter.layout = value
-        elif name in TensorLayout.__members__:
-            parameter.layout = TensorLayout.__members__[name]
+        if not isinstance(value, TensorLayout):
+            value = TensorLayout.__members__.get(name or "")
+        if value is not None:
+            parameter.layout, parameter.layout_node = value, item
 
 
 def _view_error(name: str, owner: str) -> TypeError:

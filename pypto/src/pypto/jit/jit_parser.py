@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pypto.ir.dtype import DataType
 from pypto.ir.enums import FunctionType, ParamDirection
-from pypto.ir.expr import ConstInt, Expr, IterArg, Var
-from pypto.ir.stmt import Stmt
+from pypto.ir.expr import Call, ConstInt, Expr, IterArg, Var
+from pypto.ir.stmt import AssignStmt, Stmt
 from pypto.ir.types import DistributedTensorType, ScalarType, TensorType, TileType, Type
 from pypto.language.parser.ast_parser import ASTParser
 from pypto.language.parser.context import FunctionOptions, ProgramContext, Signature, SourceInfo
@@ -44,6 +44,10 @@ class JITParser(ASTParser):
         self.home: dict[Var, list[Stmt] | None] = {}
         self.taken: set[str] = set()
         self.returned: list[tuple[ast.Return, list[Expr]]] = []
+        #: Scalar parameters that this specialisation replaces by their values.
+        self.constants: dict[str, Any] = {}
+        #: Tensor variable -> extents of its windows, run-time widths replaced by the extent they are cut from.
+        self.outer_extents: dict[Var, tuple[Expr, ...]] = {}
         self.types.dtype_lookup = self._dtype_of
 
     def spawn(self, source: SourceInfo, closure_vars: Mapping[str, Any]) -> JITParser:
@@ -62,8 +66,11 @@ class JITParser(ASTParser):
         constants: dict[str, Any],
     ) -> Signature:
         """Signature for these parameter types; ``constants`` are scalar parameters replaced by their values."""
-        self.options, self.function_name = options, node.name
+        self.options, self.function_name, self.constants = options, node.name, constants
         self.scopes.enter_scope("function")
+        for parameter in function.parameters:
+            if parameter.layout_node is not None:
+                self.types.views.tensor_slot(parameter.layout_node)
         spans = {a.arg: a for a in node.args.args}
         for name, kind, _ in params:
             var = Var(name, kind, self.span(spans.get(name)))
@@ -301,7 +308,7 @@ class JITParser(ASTParser):
             return super().parse_call(node)
         nodes, options = callee.arrange(node, self)
         args, unordered = self.call_arguments(nodes)
-        signature = self.specialization.instance(callee, args, node, self)
+        signature = self._instance(callee, nodes, args, node)
         attrs = self._call_options(signature, options)
         return self.finish_call(signature, args, unordered, attrs, node)
 
@@ -309,7 +316,36 @@ class JITParser(ASTParser):
         callee = self.jit_callee(node.args[0]) if node.args else None
         if callee is None:
             return super().submit_callee(node, word, args)
-        return self.specialization.instance(callee, args, node, self)
+        return self._instance(callee, node.args[1:], args, node)
+
+    def _instance(self, callee: JITFunction, nodes: list[ast.expr], args: list[Expr], node: ast.Call) -> Signature:
+        """The callee for these arguments; a scalar that is a constant here is one in the callee as well."""
+        constants = {
+            parameter.name: self.constants[given.id]
+            for parameter, given in zip(callee.parameters, nodes)
+            if isinstance(given, ast.Name) and given.id in self.constants and self.scopes.lookup_var(given.id) is None
+        }
+        return self.specialization.instance(callee, args, constants, node, self)
+
+    def emit(self, stmt: Stmt) -> None:
+        if isinstance(stmt, AssignStmt) and isinstance(stmt.var.type, TensorType):
+            extents = self.extents_around(stmt.value)
+            if extents is not None:
+                self.outer_extents[stmt.var] = extents
+        super().emit(stmt)
+
+    def extents_around(self, value: Expr) -> tuple[Expr, ...] | None:
+        """Extents of a window, where a width known at run time only is the one of the tensor it is cut from."""
+        if isinstance(value, Var):
+            return self.outer_extents.get(value)
+        if not isinstance(value, Call) or value.op.name != "tensor.slice":
+            return None
+        source = value.args[0]
+        around = self.extents_around(source) or source.type.shape
+        own = value.type.shape
+        if len(own) != len(around):
+            return None
+        return tuple(o if isinstance(o, ConstInt) else a for o, a in zip(own, around))
 
     def is_kernel(self, value: Any) -> bool:
         from pypto.jit.decorator import JITFunction

@@ -96,8 +96,10 @@ class Specialization:
 
     # -- callees -------------------------------------------------------------------------------------------------
 
-    def instance(self, callee: JITFunction, args: list[Expr], node: ast.AST, caller: JITParser) -> Signature:
-        """The signature of ``callee`` for these arguments; equal argument types share one function."""
+    def instance(
+        self, callee: JITFunction, args: list[Expr], constants: dict[str, Any], node: ast.AST, caller: JITParser
+    ) -> Signature:
+        """The signature of ``callee`` for these arguments; equal types and constants share one function."""
         if callee in self._active:
             raise ParserTypeError(f"Recursive call of '{callee.__name__}'", caller.span(node))
         if len(args) > len(callee.parameters):
@@ -112,11 +114,12 @@ class Specialization:
             kind = self._callee_type(callee, parameter, arg, resolver, node, caller)
             direction = ParamDirection.In if callee.kind is Kind.INLINE else parameter.direction
             params.append((parameter.name, kind, direction))
-        key = (id(callee), *(kind for _, kind, _ in params))
+        constants = {p.name: constants[p.name] for p in callee.parameters if p.kind == "scalar" and p.name in constants}
+        key = (id(callee), *(kind for _, kind, _ in params), *constants.items())
         found = self._instances.get(key)
         if found is None:
             name = self._free_name(callee.__name__)
-            found = self._instances[key] = self._parse(callee, name, params, {})
+            found = self._instances[key] = self._parse(callee, name, params, constants)
         return found
 
     def _callee_type(
@@ -125,7 +128,8 @@ class Specialization:
     ) -> Type:  # fmt: skip
         kind = None if arg is None else arg.type
         if isinstance(kind, TensorType):
-            extents = [self._extent(parameter, axis, d, caller) for axis, d in enumerate(kind.shape)]
+            shape = caller.extents_around(arg) or kind.shape
+            extents = [self._extent(parameter, axis, d) for axis, d in enumerate(shape)]
             dims = self._dims(callee, parameter, extents)
             return self._tensor_type(parameter, dims, kind.dtype, isinstance(kind, DistributedTensorType))
         if isinstance(kind, ScalarType):
@@ -146,7 +150,7 @@ class Specialization:
             "function argument."
         )
 
-    def _extent(self, parameter: Parameter, axis: int, extent: Expr, caller: JITParser) -> Expr:
+    def _extent(self, parameter: Parameter, axis: int, extent: Expr) -> Expr:
         """Constants and symbols pass through; an extent computed at run time becomes a symbol of its own."""
         if isinstance(extent, ConstInt):
             return extent

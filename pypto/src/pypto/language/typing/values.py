@@ -82,6 +82,9 @@ class _Shaped(_Value):
 class Tensor(_Shaped):
     """A tensor in global memory: ``Tensor[shape, dtype, layout | view | memref, memref]``."""
 
+    def bind_dynamic(self, dim: int, symbol: Any) -> None:
+        """Marks a dimension of a JIT parameter as symbolic; read from the source, without effect when run."""
+
     def _store(self, bound: dict[str, Any]) -> None:
         self.layout: TensorLayout | None = None
         self.tensor_view: TensorView | None = None
