@@ -119,7 +119,7 @@ def test_ir_output_and_dumps(source, tmp_path, capsys):
     folder = tmp_path / "dumps"
     arguments = ["--mlir-print-ir-after-all", f"--mlir-print-ir-tree-dir={folder}"]
     assert main([str(source), *LEVEL3, *arguments]) == 0
-    assert len(list(folder.iterdir())) == 3
+    assert len(list(folder.iterdir())) == 5
 
 
 def test_external_without_a_tool(source, tmp_path, monkeypatch, capsys):

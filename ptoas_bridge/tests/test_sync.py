@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pto_text import ADD_KERNEL, HEADER, PV, TB, VECTOR, VIEWS, kernel, tile
 from ptoas_bridge.dialect.ir import Operation, Region
 from ptoas_bridge.parser import parse_module
+from ptoas_bridge.passes import sync
 from ptoas_bridge.passes.effects import effects_of
 from ptoas_bridge.passes.pipes import lower_pipes
 from ptoas_bridge.passes.storage import overlaps
@@ -262,9 +263,12 @@ def check_trace(trace: list[Operation], arch: str) -> None:
     assert not flags, f"flags left over: {set(flags)}"
 
 
+@pytest.mark.parametrize("tracked_loops", [6, 1])
 @settings(max_examples=150, deadline=None)
-@given(programs(), st.lists(st.integers(0, 5), min_size=1, max_size=12), st.sampled_from(["a3", "a5"]))
-def test_contract_on_random_programs(body, choices, arch):
+@given(
+    body=programs(), choices=st.lists(st.integers(0, 5), min_size=1, max_size=12), arch=st.sampled_from(["a3", "a5"])
+)
+def test_contract_on_random_programs(tracked_loops, body, choices, arch):
     text = kernel(
         "  %fl = arith.constant 1.0 : f32\n" + VIEWS + allocations(*(2048 * i for i in range(ADDRESSES))) + body,
         args="%x: !pto.ptr<f32>, %y: !pto.ptr<f32>, %cond: i1, %n: index",
@@ -272,7 +276,9 @@ def test_contract_on_random_programs(body, choices, arch):
     )
     module = parse_module(text, arch=arch)
     lower_pipes(module)
-    insert_sync(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sync, "MAX_TRACKED_LOOPS", tracked_loops)
+        insert_sync(module)
     for start in range(len(choices)):
         cycle = itertools.cycle(choices[start:] + choices[:start])
         check_trace(traces(module.functions[0].body, cycle), arch)

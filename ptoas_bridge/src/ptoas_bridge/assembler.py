@@ -10,10 +10,12 @@ from .dialect.printer import write_dump
 from .emit import emit_module
 from .errors import AssemblerError
 from .parser import parse_module
+from .passes.column_moves import rewrite_column_moves
 from .passes.implicit_tmp import add_implicit_tmp
 from .passes.inject_barriers import inject_barriers
 from .passes.pipes import lower_pipes
 from .passes.plan_memory import plan_memory
+from .passes.remove_copies import remove_copies
 from .passes.sync import insert_sync
 from .verify import verify_module
 from .verify.allocation import check_level
@@ -54,9 +56,10 @@ def pipeline(level: str, sync: str) -> list[tuple[str, Step]]:
         ("verify", verify_module),
         ("check_level", lambda module: check_level(module, level, automatic_sync=sync != "none")),
     ]
+    steps.append(("column_moves", rewrite_column_moves))
     if level != "level3":
         steps += [("implicit_tmp", add_implicit_tmp), ("plan_memory", plan_memory)]
-    steps.append(("lower_pipes", lower_pipes))
+    steps += [("lower_pipes", lower_pipes), ("remove_copies", remove_copies)]
     if sync == "insert":
         steps.append(("insert_sync", insert_sync))
     elif sync == "barriers":

@@ -54,7 +54,10 @@ class AssemblerError(Exception):
 
 
 class UnsupportedFeatureError(NotImplementedError):
-    """A part of the format this assembler knows about but does not translate; the message names it."""
+    """A part of the format this assembler knows about but does not translate; the message names it and the place."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 def _window(line: str, column: int, width: int = 160) -> tuple[str, int]:

@@ -53,7 +53,7 @@ def cpp_type(type_: T.Type) -> str:
         "!pto.prefetch_async_context": "pto::PrefetchAsyncContext",
     }.get(type_.text)
     if named is None:
-        raise UnsupportedFeatureError(f"a value of type {type_} cannot be carried, passed or returned in C++")
+        raise UnsupportedFeatureError(f"needs a C++ variable of type {type_}, which none can hold")
     return named
 
 
@@ -146,6 +146,6 @@ def enum_value(attr: EnumAttr) -> str:
     if kind == "quant_type":
         return f"pto::QuantType::{value}"
     if prefix is None:
-        raise UnsupportedFeatureError(f"#pto.{kind} has no C++ spelling")
+        raise UnsupportedFeatureError(f"uses #pto.{kind}, which has no C++ spelling")
     special = {"aiv_only": "AIVOnly", "aic_only": "AICOnly"}
     return f"{prefix}::{special.get(value, camel(value))}"

@@ -89,7 +89,7 @@ class FunctionEmitter:
             self.constants.append(f"  const {cpp_type(value.type)} {name} = {constant};")
             self.expr[value] = name
             return name
-        raise UnsupportedFeatureError(f"the value {value.name} of type {value.type} has no C++ form here")
+        raise UnsupportedFeatureError(f"uses {value.name} of type {value.type}, which has no C++ form here")
 
     def settled(self, value: Value) -> str:
         """Like `use`, but always a name: for expressions evaluated more than once."""
@@ -109,10 +109,19 @@ class FunctionEmitter:
     def operations(self, ops: list[Operation]) -> None:
         """Statements of `ops` in order."""
         for op in ops:
-            emit = EMIT.get(op.name)
-            if emit is None:
-                emit = EMIT["default"]
-            emit(self, op)
+            emit = EMIT.get(op.name) or EMIT["default"]
+            try:
+                emit(self, op)
+            except UnsupportedFeatureError as problem:
+                raise self.located(problem, op) from None
+
+    def located(self, problem: UnsupportedFeatureError, op: Operation) -> UnsupportedFeatureError:
+        """The same problem, saying where the operation stands (once: regions nest)."""
+        if problem.args[1:]:
+            return problem
+        line, column, _ = self.module.source.position(op.at)
+        text = f"{self.module.source.filename}:{line}:{column}: '{op.name}' {problem}"
+        return UnsupportedFeatureError(text, op.name)
 
     def count_uses(self) -> None:
         """How often each value is read, which decides what is folded."""

@@ -27,7 +27,7 @@ def _call(e: FunctionEmitter, name: str, arguments: list[str], template: list[st
 def emit_default(e: FunctionEmitter, op: Operation) -> None:
     """`NAME(dst, ins...)`, with an algorithm template argument when high precision is asked for."""
     if op.spec is None or op.spec.form != "dps":
-        raise UnsupportedFeatureError(f"'{op.name}' is not translated to C++")
+        raise UnsupportedFeatureError("is not translated to C++")
     template = []
     precision = op.attrs.get("precisionType")
     if isinstance(precision, EnumAttr) and precision.value == "high_precision":

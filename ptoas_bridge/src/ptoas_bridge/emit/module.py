@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..dialect import types as T
 from ..dialect.ir import Function, Module
+from ..errors import UnsupportedFeatureError
 from . import control, instructions, pipes, scalars, system, views  # noqa: F401  (each registers its emitters)
 from .cpp_types import cpp_type
 from .function import FunctionEmitter
@@ -81,13 +82,24 @@ def _signature(fn: Function, parameters: str) -> str:
     return f"{prefix} {result} {fn.name}({parameters})"
 
 
+def _parameter_type(module: Module, fn: Function, type_: T.Type) -> str:
+    try:
+        return cpp_type(type_)
+    except UnsupportedFeatureError as problem:
+        line, column, _ = module.source.position(fn.at)
+        place = f"{module.source.filename}:{line}:{column}"
+        raise UnsupportedFeatureError(f"{place}: 'func.func' {problem}", "func.func") from None
+
+
 def _function(module: Module, fn: Function, helpers: set[str]) -> str:
     e = FunctionEmitter(module, fn, helpers)
     parameters = []
     for arg in fn.args:
         e.expr[arg] = e.fresh()
         reference = "&" if isinstance(arg.type, (T.StructType, T.TileType)) else ""
-        parameters.append(f"{cpp_type(arg.type)}{' ' + reference if reference else ''} {e.expr[arg]}")
+        parameters.append(
+            f"{_parameter_type(module, fn, arg.type)}{' ' + reference if reference else ''} {e.expr[arg]}"
+        )
     signature = _signature(fn, ", ".join(parameters))
     if fn.body is None:
         return f"{signature};\n"

@@ -27,7 +27,7 @@ def _initialize_pipe(e: FunctionEmitter, op: Operation) -> None:
     plan = op.attrs["plan"]
     gm = op.named.get("gm_slot_buffer")
     if op.named.get("gm_slot_tensor") is not None:
-        raise UnsupportedFeatureError("pipes over a gm_slot_tensor (global-entry form) are not translated")
+        raise UnsupportedFeatureError("over a gm_slot_tensor (global-entry form) is not translated")
     if gm is not None:
         pointer = e.use(gm)
     else:
@@ -60,7 +60,7 @@ def _push(e: FunctionEmitter, op: Operation) -> None:
     name, type_ = _pipe(e, op)
     tile = op.ins[0]
     if not isinstance(tile.type, TileType):
-        raise UnsupportedFeatureError("pushing a tensor view (global-entry form) is not translated")
+        raise UnsupportedFeatureError("of a tensor view (global-entry form) is not translated")
     e.line(f"TPUSH<{type_}, {cpp_type(tile.type)}, {_split(op)}>({name}, {e.use(tile)});")
 
 
@@ -69,7 +69,7 @@ def _pop(e: FunctionEmitter, op: Operation) -> None:
     name, type_ = _pipe(e, op)
     tile = op.result.type
     if not isinstance(tile, TileType):
-        raise UnsupportedFeatureError("popping a tensor view (global-entry form) is not translated")
+        raise UnsupportedFeatureError("of a tensor view (global-entry form) is not translated")
     declare_tile(e, op.result, str(tile.rows), str(tile.cols))
     if op.ins:
         e.line(f"{e.expr[op.result]}.SetValidShape({', '.join(e.use(v) for v in op.ins)});")

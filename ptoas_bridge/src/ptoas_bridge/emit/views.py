@@ -38,7 +38,7 @@ def view_of(e: FunctionEmitter, value: Value) -> View:
         return found
     op = value.owner
     if op is None or op.name != "pto.make_tensor_view":
-        raise UnsupportedFeatureError(f"a {value.type} parameter has no C++ form; pass the pointer instead")
+        raise UnsupportedFeatureError(f"uses a {value.type} parameter, which has no C++ form; pass the pointer instead")
     found = e.views[value] = View(
         e.use(op.ins[0]),
         [e.use(v) for v in op.named["shape"]],
@@ -251,7 +251,11 @@ def window_offset(e: FunctionEmitter, parent: T.TileType, row: Value, col: Value
 @emits("pto.treshape", "pto.bitcast")
 def _treshape(e: FunctionEmitter, op: Operation) -> None:
     source = e.use(op.ins[0])
-    declare_tile(e, op.result, f"{source}.GetValidRow()", f"{source}.GetValidCol()")
+    before, after = op.ins[0].type, op.result.type
+    extents = [f"{source}.GetValidRow()", f"{source}.GetValidCol()"]
+    if before.blayout != after.blayout and (before.rows, before.cols) == (after.cols, after.rows):
+        extents.reverse()
+    declare_tile(e, op.result, *extents)
     e.line(f"TRESHAPE({e.expr[op.result]}, {source});")
     if op.ins[0] in e.address:
         e.address[op.result] = e.address[op.ins[0]]

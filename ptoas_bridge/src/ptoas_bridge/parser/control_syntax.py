@@ -29,7 +29,7 @@ def _constant(p: Parser, op: Operation):
         p.expect(":")
         return [p.type()]
     at = p.i - 1
-    if not token or not (token[0].isdigit() or token[0] == "-"):
+    if not token or not token.lstrip("-")[:1].isdigit():
         raise p.error(f"expected a constant, got '{token}'", at)
     type_: T.Type = T.I64
     if p.accept(":"):

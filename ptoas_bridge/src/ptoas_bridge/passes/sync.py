@@ -32,6 +32,8 @@ from .tail import tail_mode
 _SYNC_OPS = ("pto.set_flag", "pto.wait_flag", "pto.set_flag_dyn", "pto.wait_flag_dyn", "pto.record_event",
              "pto.wait_event")  # fmt: skip
 _LOOPS = ("scf.for", "scf.while")
+# Each level of loops doubles the walks over its body; deeper loops than this are drained instead of tracked.
+MAX_TRACKED_LOOPS = 6
 _DRAINS = ("pto.fence.barrier_all", "pto.comm.tnotify")
 
 
@@ -157,6 +159,8 @@ class _Inserter:
         """Walk the body twice; the second walk sees the accesses of the first as those of the previous iteration."""
         start = self.time
         regions = [region.ops for region in op.regions]
+        if sum(parent.name in _LOOPS for parent in path) > MAX_TRACKED_LOOPS:
+            return self.drained_loop(op, regions, path, state)
         first, first_exit = self.iteration(regions, path, _copies(state))
         for inner in itertools.chain(*regions):
             self.previous_end[inner] = self.end_time[inner]
@@ -174,6 +178,14 @@ class _Inserter:
                 self.apply(pair, reaching, start if times is None else times[pair.set_after])
             merged.append(reaching)
         return _merge(merged)
+
+    def drained_loop(self, op: Operation, regions: list[list[Operation]], path, state: list[Access]) -> list[Access]:
+        """A very deep loop: a full barrier opens each iteration, so that nothing is carried and one walk is enough."""
+        if not regions[0]:
+            return state
+        self.barrier(regions[0][0], "PIPE_ALL")
+        last, leaving = self.iteration(regions, path, [])
+        return leaving if op.name == "scf.while" else _merge([state, last])
 
     def iteration(self, regions: list[list[Operation]], path: tuple[Operation, ...], state: list[Access]):
         """One walk over a loop's regions: reaching accesses at the end, and where the loop is left.

@@ -104,6 +104,8 @@ def _walk(checker: Checker, ops: list[Operation]) -> None:
                 checker.fail(op, f"{name} is only supported for A5 targets" if spec.arch == "a5"
                              else f"{name} is only supported on {target} targets")  # fmt: skip
             checker.fail(op, f"{name} is only supported on {target}")
+        if spec is not None and spec.form == "dps":
+            _check_kinds(checker, op)
         for check in rules.get(op.name, ()):
             check(checker, op)
         if op.regions:
@@ -113,3 +115,26 @@ def _walk(checker: Checker, ops: list[Operation]) -> None:
             for region in op.regions:
                 _walk(checker, region.ops)
             checker.section = outer
+
+
+_SCALAR_ROLES = frozenset(
+    ("scalar", "row", "col", "start", "diagonal", "key0", "key1", "counter0", "counter1", "counter2", "counter3")
+)
+_FREE_ROLES = frozenset(("first", "second", "srcs", "executed", "offset", "value", "events", "fp", "pre_quant"))
+
+
+def _check_kinds(checker: Checker, op: Operation) -> None:
+    """Tiles (or views of memory) and scalars stand where the operation has them."""
+    spec = op.spec
+    for roles, values in ((spec.ins, op.ins), (spec.outs, op.outs)):
+        short = len(values) < len(roles)
+        for position, value in enumerate(values):
+            role = roles[min(position, len(roles) - 1)]
+            if role.name in _FREE_ROLES or (short and role.optional) or value.type is None:
+                continue
+            type_ = value.type
+            if role.name in _SCALAR_ROLES:
+                if not isinstance(type_, T.ScalarType) and not short:
+                    checker.fail(op, f"expects {role.name} to be a scalar, got '{type_}'")
+            elif not isinstance(type_, (T.TileType, T.ViewType)) and not (short or role.name == "idx"):
+                checker.fail(op, f"expects {role.name} to be a tile_buf, got '{type_}'")
