@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from .dialect.ir import Module
@@ -42,12 +44,25 @@ def assemble(
         raise AssemblerError(
             f"invalid --pto-level='{level}'. Expected 'level1', 'level2', or 'level3'.", stage="options"
         )
-    module = parse_module(text, arch=arch, filename=filename)
-    for name, step in pipeline(level, "insert" if enable_insert_sync else "none"):
-        step(module)
-        if dump_dir is not None:
-            write_dump(module, Path(dump_dir), name)
-    return emit_module(module)
+    with paused_collection():
+        module = parse_module(text, arch=arch, filename=filename)
+        for name, step in pipeline(level, "insert" if enable_insert_sync else "none"):
+            step(module)
+            if dump_dir is not None:
+                write_dump(module, Path(dump_dir), name)
+        return emit_module(module)
+
+
+@contextmanager
+def paused_collection() -> Iterator[None]:
+    """No cyclic garbage collection meanwhile: everything built here lives to the end, so scanning it is wasted time."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
 
 
 def pipeline(level: str, sync: str) -> list[tuple[str, Step]]:
