@@ -2,7 +2,7 @@
 
     python bench_instructions.py [name ...]
 
-Tiles are 32 x 128 in cache (matrix products 128 x 128 x 128). GB/s counts every byte that an instruction reads or writes.
+Tiles are 32 x 128 in cache (matrix products 128 x 128 x 128). GB/s counts every byte that is read or written.
 """
 
 from __future__ import annotations

@@ -83,3 +83,16 @@ def test_transposed_view_of_the_left_operand(driver, rng, dtype):
     a, b, out = sample(rng, dtype, (64, 32), -2, 2), sample(rng, dtype, (64, 32), -2, 2), guarded("f32", (32, 32))
     driver.call(f"transposed_left_{dtype}", [a, b, out], [])
     assert_block(out, (a.T.astype(np.float64) @ b.astype(np.float64)).astype(np.float32), rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["e4m3", "e5m2"])
+@pytest.mark.parametrize("form", [0, 1, 2])
+def test_block_scaled_products(driver, rng, form, dtype):
+    a, b = sample(rng, dtype, (32, 128), -2, 2), sample(rng, dtype, (128, 64), -2, 2)
+    left, right = rng.integers(120, 134, (32, 4)).astype(np.uint8), rng.integers(120, 134, (4, 64)).astype(np.uint8)
+    bias, out = sample(rng, "f32", (1, 64)), guarded("f32", (32, 64))
+    driver.call(f"scaled_{dtype}", [a, b, left, right, out, bias], [form])
+    wide_a = a.astype(np.float64) * np.repeat(2.0 ** (left.astype(int) - 127), 32, 1)
+    wide_b = b.astype(np.float64) * np.repeat(2.0 ** (right.astype(int) - 127), 32, 0)
+    expected = wide_a @ wide_b * (2 if form == 1 else 1) + (bias if form == 2 else 0)
+    assert_block(out, expected.astype(np.float32), rtol=1e-5, atol=2e-3)

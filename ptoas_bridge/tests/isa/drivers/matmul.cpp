@@ -84,3 +84,37 @@ void transposed_left(const Call& c) {
 }
 ENTRY(transposed_left, f32, float)
 ENTRY(transposed_left, f16, half)
+
+// Block-scaled product: 8-bit floats with one e8m0 scale per 32 elements of k.
+template <class T>
+void scaled(const Call& c) {
+    using MatA = Tile<TileType::Mat, T, 32, 128, BLayout::ColMajor, -1, -1, SLayout::RowMajor, 512>;
+    using MatB = Tile<TileType::Mat, T, 128, 64, BLayout::ColMajor, -1, -1, SLayout::RowMajor, 512>;
+    using Codes = float8_e8m0_t;
+    using MatAS = Tile<TileType::Mat, Codes, 32, 4, BLayout::RowMajor, -1, -1, SLayout::RowMajor, 32>;
+    using MatBS = Tile<TileType::Mat, Codes, 4, 64, BLayout::ColMajor, -1, -1, SLayout::ColMajor, 32>;
+    auto ma = loaded<MatA>(c.pointer<T>(0), 32, 128, 0, 128);
+    auto mb = loaded<MatB>(c.pointer<T>(1), 128, 64, 0x10000, 64);
+    auto mas = loaded<MatAS>(c.pointer<Codes>(2), 32, 4, 0x20000, 4);
+    auto mbs = loaded<MatBS>(c.pointer<Codes>(3), 4, 64, 0x30000, 64);
+    auto l = make<TileLeft<T, 32, 128, -1, -1>>(32, 128, 4096);
+    auto r = make<TileRight<T, 128, 64, -1, -1>>(128, 64, 0);
+    TileLeftScale<Codes, 32, 4, -1, -1> ls(32, 4);
+    TileRightScale<Codes, 4, 64, -1, -1> rs(4, 64);
+    TGET_SCALE_ADDR(ls, l);
+    TGET_SCALE_ADDR(rs, r);
+    TMOV(l, ma);
+    TMOV(r, mb);
+    TMOV(ls, mas);
+    TMOV(rs, mbs);
+    auto acc = make<TileAcc<float, 32, 64, -1, -1>>(32, 64, 0);
+    TMATMUL_MX(acc, l, ls, r, rs);
+    if (c.number[0] == 1) TMATMUL_MX(acc, acc, l, ls, r, rs);
+    if (c.number[0] == 2) {
+        auto bias = loaded<Tile<TileType::Bias, float, 1, 64, BLayout::RowMajor, -1, -1>>(c.pointer<float>(5), 1, 64, 0, 64);
+        TMATMUL_MX(acc, l, ls, r, rs, bias);
+    }
+    stored(acc, c.pointer<float>(4), 64);
+}
+ENTRY(scaled, e4m3, float8_e4m3_t)
+ENTRY(scaled, e5m2, float8_e5m2_t)

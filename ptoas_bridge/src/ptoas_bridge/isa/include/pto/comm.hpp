@@ -13,6 +13,15 @@ enum class NotifyOp : uint8_t { AtomicAdd, Set };
 enum class WaitCmp : uint8_t { EQ, NE, GT, GE, LT, LE };
 enum class ReduceOp : uint8_t { Sum, Max, Min, Prod };
 
+// One signal, and a matrix of them.
+using Signal = GlobalTensor<int32_t, Shape<1, 1, 1, 1, 1>, Stride<1, 1, 1, 1, 1>>;
+template <int64_t Rows, int64_t Cols>
+struct Signal2D : GlobalTensor<int32_t, Shape<1, 1, 1, Rows, Cols>, Stride<1, 1, 1, DYNAMIC, 1>> {
+    explicit Signal2D(int32_t* data, int64_t pitch = Cols)
+        : GlobalTensor<int32_t, Shape<1, 1, 1, Rows, Cols>, Stride<1, 1, 1, DYNAMIC, 1>>(
+              data, Stride<1, 1, 1, DYNAMIC, 1>(pitch)) {}
+};
+
 template <class GlobalData>
 struct ParallelGroup {
     using value_type = GlobalData;

@@ -50,6 +50,12 @@ struct Stride : isa::Extents<N0, N1, N2, N3, N4> {
     static constexpr int64_t staticStride[5] = {N0, N1, N2, N3, N4};
 };
 
+// Five run-time extents.
+template <class A, class B, class C, class D, class E>
+Shape(A, B, C, D, E) -> Shape<DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC>;
+template <class A, class B, class C, class D, class E>
+Stride(A, B, C, D, E) -> Stride<DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC>;
+
 struct GlobalTensorDim {
     static constexpr int DIM_0 = 0, DIM_1 = 1, DIM_2 = 2, DIM_3 = 3, DIM_4 = 4, TOTAL_DIM = 5;
 };

@@ -13,6 +13,12 @@
 #ifndef __gm__
 #define __gm__
 #endif
+#ifndef __in__
+#define __in__
+#endif
+#ifndef __out__
+#define __out__
+#endif
 #ifndef __ubuf__
 #define __ubuf__
 #endif

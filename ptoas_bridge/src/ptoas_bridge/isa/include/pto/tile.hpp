@@ -119,6 +119,13 @@ using TileRight = Tile<TileType::Right, T, Rows, Cols, BLayout::RowMajor, RowVal
 template <class T, int Rows, int Cols, int RowValid = Rows, int ColValid = Cols>
 using TileAcc = Tile<TileType::Acc, T, Rows, Cols, BLayout::ColMajor, RowValid, ColValid, SLayout::RowMajor, 1024>;
 
+template <class T, int Rows, int Cols, int RowValid = Rows, int ColValid = Cols>
+using TileLeftScale =
+    Tile<TileType::ScaleLeft, T, Rows, Cols, BLayout::RowMajor, RowValid, ColValid, SLayout::RowMajor, 32>;
+template <class T, int Rows, int Cols, int RowValid = Rows, int ColValid = Cols>
+using TileRightScale =
+    Tile<TileType::ScaleRight, T, Rows, Cols, BLayout::ColMajor, RowValid, ColValid, SLayout::ColMajor, 32>;
+
 namespace isa {
 
 template <class T>
