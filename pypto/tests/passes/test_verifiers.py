@@ -1,0 +1,94 @@
+"""Verifiers: each finds its kind of damage in programs that are otherwise well formed."""
+
+from __future__ import annotations
+
+import pytest
+from pass_programs import A2A3, kernel, parse, run
+from pypto.backend import use_backend
+
+from pypto import ir, passes
+
+S = "pl.Scalar[pl.INDEX]"
+T = "pl.Tensor[[16, 64], pl.FP32]"
+P = passes.IRProperty
+SPAN = ir.Span.unknown()
+
+
+def findings(prop: passes.IRProperty, program: ir.Program) -> list[str]:
+    with use_backend(A2A3):
+        return [d.message for d in passes.PropertyVerifierRegistry.verify(passes.IRPropertySet([prop]), program)]
+
+
+def index(value: int) -> ir.ConstInt:
+    return ir.ConstInt(value, ir.DataType.INDEX, SPAN)
+
+
+def scalar(name: str) -> ir.Var:
+    return ir.Var(name, ir.ScalarType(ir.DataType.INDEX), SPAN)
+
+
+def of(*stmts, params=()) -> ir.Program:
+    function = ir.Function("k", list(params), [], ir.SeqStmts(list(stmts), SPAN), SPAN)
+    return ir.Program([function], "Prog", SPAN)
+
+
+def test_a_read_before_any_definition():
+    x, y = scalar("x"), scalar("y")
+    broken = of(ir.AssignStmt(y, ir.Add(x, index(1), ir.DataType.INDEX, SPAN), SPAN))
+    (message,) = findings(P.UseAfterDef, broken)
+    assert "x" in message
+    assert findings(P.UseAfterDef, of(ir.AssignStmt(y, x, SPAN), params=[x])) == []
+
+
+def test_a_variable_assigned_twice():
+    x = scalar("x")
+    broken = of(ir.AssignStmt(x, index(1), SPAN), ir.AssignStmt(x, index(2), SPAN))
+    assert len(findings(P.SSAForm, broken)) == 1
+
+
+@pytest.mark.parametrize(
+    ("prop", "loop"), [(P.UnrollResolved, "pl.unroll(4)"), (P.PipelineResolved, "pl.pipeline(4, stage=2)")]
+)
+def test_remaining_loop_kinds(prop, loop):
+    body = f"for i in {loop}:\n    o = pl.write(o, [i, 0], 1.0)\nreturn o"
+    broken = kernel(body, f"o: pl.Out[{T}]", returns=T)
+    assert findings(prop, broken)
+    assert findings(prop, kernel(body.replace(loop, "pl.range(4)"), f"o: pl.Out[{T}]", returns=T)) == []
+
+
+def test_jumps_in_kernels_must_be_lowered():
+    broken = kernel("for i in pl.range(4):\n    if i == n:\n        break\nreturn n", f"n: {S}", returns=S)
+    assert findings(P.StructuredCtrlFlow, broken)
+    assert findings(P.StructuredCtrlFlow, run(broken, "ctrl_flow_transform")) == []
+
+
+def test_inline_functions_and_references_to_them():
+    helper = f"@pl.function(type=pl.FunctionType.Inline)\ndef h(self, a: {T}) -> {T}:\n    return a\n"
+    main = (
+        f"@pl.function(type=pl.FunctionType.Orchestration)\ndef main(self, x: {T}):\n    y = self.h(x)\n    return y\n"
+    )
+    broken = parse(helper + "\n" + main)
+    assert findings(P.InlineFunctionsEliminated, broken)
+    assert findings(P.InlineFunctionsEliminated, run(broken, "inline_functions")) == []
+
+
+def test_operands_outside_the_space_their_operator_wants():
+    body = """
+a = pl.tile.load(x, [0, 0], [64, 64], target_memory=pl.Mem.Mat)
+b = pl.tile.load(x, [0, 0], [64, 64], target_memory=pl.Mem.Mat)
+c = pl.tile.matmul(a, b)
+r = pl.tile.store(c, [0, 0], o)
+return r
+"""
+    out = "pl.Tensor[[64, 64], pl.FP32]"
+    broken = kernel(body, f"x: pl.Tensor[[64, 64], pl.FP16], o: pl.Out[{out}]", returns=out, kind="InCore")
+    broken = run(broken, "convert_to_ssa")
+    assert findings(P.TileMemoryInferred, broken)
+    assert findings(P.TileMemoryInferred, run(broken, "infer_tile_memory_space")) == []
+
+
+def test_an_output_parameter_that_is_hidden_by_a_fresh_tensor():
+    body = "o = pl.create_tensor([16, 64], dtype=pl.FP32)\nreturn o"
+    main = f"@pl.function(type=pl.FunctionType.Orchestration)\ndef main(self, o: pl.Out[{T}]):\n"
+    broken = parse(main + "\n".join("    " + line for line in body.splitlines()))
+    assert findings(P.OutParamNotShadowed, broken)
