@@ -52,7 +52,7 @@ public:
     void complete_inline(Task *task) { complete(task, orchestrator_lane); }
     // Runs one ready task on the calling (orchestrator) thread; false when there is none.
     bool help();
-    // Waits until done() holds, running tasks meanwhile. False when the limit (ns, negative: none) passed first.
+    // Waits until done() holds, running tasks meanwhile. False when no task ended for `limit_ns` (negative: no limit).
     template <typename Done>
     bool wait_until(Done done, int64_t limit_ns, Doorbell::Interest interest = Doorbell::kProgress);
 
@@ -129,7 +129,8 @@ template <typename Done>
 bool Engine::wait_until(Done done, int64_t limit_ns, Doorbell::Interest interest) {
     constexpr int kSpins = 200;
     if (done()) return true;
-    const int64_t start = monotonic_ns();
+    int64_t start = monotonic_ns();
+    uint64_t ended = completed();
     for (int spins = 0;; ++spins) {
         if (help()) {
             spins = 0;
@@ -141,8 +142,13 @@ bool Engine::wait_until(Done done, int64_t limit_ns, Doorbell::Interest interest
             for (int i = 0; i < 20; ++i) cpu_pause();
             continue;
         }
-        const int64_t now = monotonic_ns();
-        if (limit_ns >= 0 && now - start > limit_ns) return false;
+        if (limit_ns >= 0) {
+            const int64_t now = monotonic_ns();
+            const uint64_t count = completed();
+            if (count != ended) start = now;
+            ended = count;
+            if (now - start > limit_ns) return false;
+        }
         const uint32_t seen = doorbell_.arm(interest);
         if (done() || !queue_.empty()) {
             doorbell_.disarm();

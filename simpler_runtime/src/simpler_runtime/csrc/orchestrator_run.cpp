@@ -84,7 +84,8 @@ void Orchestrator::build_graph(const Callable &callable, const ChipTaskArgs &arg
             callable.bind(this);
             const int supplied = args.tensor_count() + args.scalar_count();
             const PTO2OrchestrationConfig config = callable.config(args);
-            if (config.expected_arg_count != supplied) {
+            // More is allowed: a distributed call adds a tensor that only orders the calls of a chip.
+            if (config.expected_arg_count > supplied) {
                 errors.report(PTO2_ERROR_INVALID_ARGS,
                               "the orchestration expects %d arguments (tensors and scalars), %d were supplied",
                               config.expected_arg_count, supplied);

@@ -1,11 +1,16 @@
-// Forced in front of every kernel source: gives the entry point external visibility, and tells the runtime when a
-// kernel waits.
+// Forced in front of every kernel source: empty device qualifiers, external visibility of the entry point, and a way
+// to tell the runtime that a kernel waits.
 #pragma once
 #include <sched.h>
 
 #include <cstdint>
 
 extern "C" __attribute__((visibility("default"))) void kernel_entry(int64_t *args);
+
+// Address spaces and function kinds of the device compiler mean nothing on a CPU; kernels only define them when they
+// are missing, and then not as nothing.
+#define __gm__
+#define __aicore__
 
 // A kernel that yields is a kernel that polls for something: the runtime lets the other cores of its block run, and
 // starts tasks that would otherwise have to wait for a free thread.
