@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pypto.errors import user_error
 from pypto.ir.dtype import DataType
-from pypto.ir.expr import Call, Expr, MakeTuple, Mul, Var
+from pypto.ir.expr import Call, Expr, MakeTuple, Mul, Submit, Var
 from pypto.ir.node import make, replace
 from pypto.ir.program import Function, Program
 from pypto.ir.stmt import AssignStmt, EvalStmt, ForStmt, ReturnStmt, Stmt, WhileStmt, flatten_to_stmts
@@ -13,7 +13,7 @@ from pypto.ops.registry import op_ref
 from pypto.passes.distributed.host import ALLOC, ALLREDUCE, WINDOW, is_host
 from pypto.passes.lib.rewrite import rebuild_lists, with_body
 from pypto.passes.lib.scalars import int64
-from pypto.passes.lib.walk import bodies, defined_vars, iter_stmts, map_functions
+from pypto.passes.lib.walk import bodies, defined_vars, iter_stmts, map_functions, stmt_call
 from pypto.passes.pass_ import program_pass
 
 
@@ -43,7 +43,7 @@ def _check(stmt: Stmt, in_loop: bool) -> None:
                     "allocate a signal window before the loop and pass it",
                     span=stmt.span,
                 )
-        elif isinstance(value, Call) and any(_contains(a) for a in value.args):
+        elif _contains(value):
             raise user_error(
                 "pld.tensor.allreduce must be a direct assignment, an expression statement or a return value, not "
                 "part of another expression",
@@ -57,7 +57,7 @@ def _check(stmt: Stmt, in_loop: bool) -> None:
 def _contains(value: Expr) -> bool:
     if isinstance(value, MakeTuple):
         return any(_contains(e) for e in value.elements)
-    return isinstance(value, Call) and (_is_allreduce(value) or any(_contains(a) for a in value.args))
+    return isinstance(value, (Call, Submit)) and (_is_allreduce(value) or any(_contains(a) for a in value.args))
 
 
 class _Signals:
@@ -67,8 +67,12 @@ class _Signals:
             names.update(p.name_hint for p in function.params)
             for stmt in iter_stmts(function.body):
                 names.update(v.name_hint for v in defined_vars(stmt))
+                call = stmt_call(stmt)
+                if call is not None and call.op.name == ALLOC:
+                    names.add(call.kwargs.get("name"))
         self._taken = names
         self._next = 0
+        self._results = 0
 
     def _number(self) -> int:
         while any(n in self._taken for n in self._names(self._next)):
@@ -113,7 +117,8 @@ class _Signals:
                 for value in stmt.value:
                     if _is_allreduce(value):
                         before, call = self.with_signal(value)
-                        lifted = Var("allreduce_result", call.type, stmt.span)
+                        lifted = Var(f"__allreduce_result_{self._results}", call.type, stmt.span)
+                        self._results += 1
                         result += [*before, AssignStmt(lifted, call, stmt.span)]
                         value = lifted
                     values.append(value)
