@@ -148,6 +148,7 @@ def _define(
     func: Callable, options: FunctionOptions, closure_vars: dict[str, Any], context: ProgramContext | None
 ) -> _Definition:
     node, source, parsed = _source_of(func)
+    _check_members(options, node, ASTParser(source, closure_vars))
 
     def fail(message: str) -> ParserError:
         parser = ASTParser(source, closure_vars)
@@ -157,6 +158,20 @@ def _define(
     parser = ASTParser(source, closure_vars, context, options.strict_ssa)
     parser.comments = parsed.comments_of(node)
     return _Definition(node, source, parsed, parser, options)
+
+
+def _check_members(options: FunctionOptions, node: ast.FunctionDef, parser: ASTParser) -> None:
+    """``type=``, ``level=`` and ``role=`` must be members of their enums."""
+    for name, kind, optional in (("type", FunctionType, False), ("level", Level, True), ("role", Role, True)):
+        value = getattr(options, name)
+        if isinstance(value, kind) or (optional and value is None):
+            continue
+        keywords = [k for d in node.decorator_list if isinstance(d, ast.Call) for k in d.keywords if k.arg == name]
+        raise ParserSyntaxError(
+            f"{name}= of '{node.name}' must be a member of pl.{kind.__name__}, got {value!r}",
+            parser.span(keywords[0].value if keywords else node),
+            hint=f"Valid values: {', '.join(kind.__members__)}",
+        )
 
 
 def _parse(definition: _Definition, context: ProgramContext | None = None) -> Function:

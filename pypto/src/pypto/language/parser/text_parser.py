@@ -5,6 +5,7 @@ import __future__
 
 import ast
 import builtins
+import io
 import itertools
 from collections.abc import Mapping
 from enum import EnumMeta
@@ -62,7 +63,7 @@ def _program(found: Function | Program) -> Program:
 
 
 def _parse(code: str, filename: str, source_map: Mapping | None) -> Function | Program:
-    lines = code.splitlines(keepends=True)
+    lines = io.StringIO(code, newline=None).readlines()
     try:
         tree = ast.parse(code, filename)
         compiled = compile(tree, filename, "exec", flags=_FLAGS, dont_inherit=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-from pathlib import Path
 from typing import Any
 
 from pypto.language.parser.diagnostics.exceptions import ParserError, SSAViolationError
@@ -115,7 +114,8 @@ def _source_of(span: dict[str, Any], fallback: list[str] | None) -> list[str] | 
     name = span.get("filename") or span.get("file") or ""
     if name and not name.startswith("<"):
         try:
-            return Path(name).read_text(encoding="utf-8").splitlines()
+            with open(name, encoding="utf-8") as file:
+                return [line.rstrip("\n") for line in file]
         except (OSError, UnicodeDecodeError):
             pass
     return [line.rstrip("\n") for line in fallback] if fallback else None
@@ -128,6 +128,6 @@ def _inline_message(message: str) -> str:
 
 
 def _terminal_has_color() -> bool:
-    if os.environ.get("NO_COLOR") is not None or os.environ.get("TERM") == "dumb":
+    if os.environ.get("NO_COLOR") is not None or not getattr(sys.stderr, "isatty", lambda: False)():
         return False
-    return bool(getattr(sys.stderr, "isatty", lambda: False)())
+    return os.environ.get("FORCE_COLOR") is not None or os.environ.get("TERM") != "dumb"
