@@ -6,10 +6,11 @@ from pypto.errors import user_error
 from pypto.ir.enums import TensorLayout
 from pypto.ir.expr import Expr
 from pypto.ir.node import replace
-from pypto.ir.program import Program
+from pypto.ir.program import Function, Program
 from pypto.ir.types import TensorType, TupleType, Type
 from pypto.ir.visitor import IRMutator
 from pypto.passes.lib.scalars import mul
+from pypto.passes.lib.walk import defined_vars, iter_stmts, map_functions
 from pypto.passes.pass_ import program_pass
 from pypto.passes.properties import IRProperty as P
 
@@ -29,6 +30,19 @@ def packed_strides(shape: tuple, layout: TensorLayout) -> tuple[Expr, ...]:
         strides[axis] = step
         step = mul(shape[axis], step)
     return tuple(strides)
+
+
+def _unspelled(kind: Type) -> bool:
+    if isinstance(kind, TupleType):
+        return any(_unspelled(t) for t in kind.types)
+    return isinstance(kind, TensorType) and kind.tensor_view is not None and not kind.tensor_view.stride
+
+
+def _needs_strides(function: Function) -> bool:
+    """Some definition, parameter or result has a view without strides."""
+    if any(_unspelled(t) for t in (*(p.type for p in function.params), *function.return_types)):
+        return True
+    return any(_unspelled(var.type) for stmt in iter_stmts(function.body) for var in defined_vars(stmt))
 
 
 class _Strides(IRMutator):
@@ -52,4 +66,4 @@ class _Strides(IRMutator):
 @program_pass("MaterializeTensorStrides", required=_TILE_IR, produced=(*_TILE_IR, P.TensorViewCanonical))
 def materialize_tensor_strides(program: Program) -> Program:
     """Fill empty strides of explicit tensor views, in every type of the program."""
-    return _Strides().visit_program(program)
+    return map_functions(program, lambda f: _Strides().visit_function(f) if _needs_strides(f) else f)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 
 from pypto.ir.enums import MemorySpace
@@ -71,23 +72,57 @@ def pack_space(groups: list[Group], capacity: int | None, floor: int) -> Packing
     return Packing(buffers, depths, True, _total(buffers, floor))
 
 
+class _Buffer:
+    """Groups that share memory, with their lifetimes in order: they never overlap, so a look at the neighbours of a
+    new one is enough."""
+
+    __slots__ = ("_ends", "_starts", "groups", "staged")
+
+    def __init__(self, group: Group) -> None:
+        self.groups = [group]
+        self.staged = [group] if group.stages else []
+        self._starts, self._ends = [group.first], [group.last]
+
+    def has_room(self, group: Group) -> bool:
+        """The lifetime of ``group`` fits between those inside."""
+        at = bisect_left(self._starts, group.first)
+        if at < len(self._starts) and self._starts[at] < group.last:
+            return False
+        return at == 0 or self._ends[at - 1] <= group.first
+
+    def add(self, group: Group) -> None:
+        at = bisect_left(self._starts, group.first)
+        self._starts.insert(at, group.first)
+        self._ends.insert(at, group.last)
+        self.groups.append(group)
+        if group.stages:
+            self.staged.append(group)
+
+
 def _first_fit(groups: list[Group], separates: Separates) -> list[list[Group]]:
-    buffers: list[list[Group]] = []
-    open_buffers: list[list[Group]] = []
+    buffers: list[_Buffer] = []
+    open_buffers: list[_Buffer] = []
+    home: dict[Group, _Buffer] = {}
     for group in sorted(groups, key=lambda g: (-g.size, g.first, g.order)):
-        if not group.allocation.pinned:
-            home = next((b for b in open_buffers if all(_compatible(group, m, separates) for m in b)), None)
-            if home is not None:
-                home.append(group)
+        pinned = group.allocation.pinned
+        refused = {id(home[c]) for c in group.conflicts if c in home}
+        found = None
+        for buffer in () if pinned else open_buffers:
+            if id(buffer) in refused or not buffer.has_room(group):
                 continue
-        buffers.append([group])
-        if not group.allocation.pinned:
-            open_buffers.append(buffers[-1])
-    return buffers
-
-
-def _compatible(a: Group, b: Group, separates: Separates) -> bool:
-    return not a.overlaps(b) and b not in a.conflicts and not (a.stages and b.stages and separates(a, b))
+            if group.stages and any(separates(group, other) for other in buffer.staged):
+                continue
+            found = buffer
+            break
+        if found is None:
+            found = _Buffer(group)
+            buffers.append(found)
+            if not pinned:
+                open_buffers.append(found)
+        else:
+            found.add(group)
+        home[group] = found
+    return [b.groups for b in buffers]
 
 
 def _legacy(a: Group, b: Group) -> bool:
