@@ -211,3 +211,8 @@ def test_unexpected_exceptions_become_parser_errors():
         def f(x: pl.Tensor[[8], pl.FP32]):
             y = pl.slice(x, [bad], [0])
             return y  # noqa: RET504
+
+
+def test_tensor_operations_on_scalars_point_at_python_operators():
+    error = rejected(InvalidOperationError, r"pl\.exp", "s = pl.tensor.read(x, [0, 0])\ny = pl.exp(s)")
+    assert "Python operators" in error.hint

@@ -10,7 +10,7 @@ from pypto.ir.dtype import DataType
 from pypto.ir.expr import Call, ConstFloat, ConstInt, Expr, MakeTuple, as_expr
 from pypto.ir.node import make
 from pypto.ir.span import Span
-from pypto.ir.types import TensorType, TileType
+from pypto.ir.types import ScalarType, TensorType, TileType
 from pypto.language.parser.diagnostics import (
     BUG_CLASS_EXCEPTIONS,
     InvalidOperationError,
@@ -24,6 +24,7 @@ from pypto.language.parser.names import MISSING, NamesMixin
 from pypto.language.typing.values import _Value
 from pypto.ops.registry import create_op_call, find_op
 
+_SCALAR_HINT = "Scalars are computed with Python operators, e.g. s1 + s2, s1 % s2, s1 == s2"
 _CATEGORIES = ("pl.tensor", "pl.tile", "pl.system", "pl.array", "pl.prefetch", "pld.tensor", "pld.tile", "pld.system")
 
 
@@ -201,7 +202,10 @@ class OpCallsMixin(NamesMixin):
             message = message.removesuffix(f" at {self.span(node)}")
             if not (isinstance(error, TypeError) and message.startswith(("pl.", "pld."))):
                 message = f"{label}: {message}"
-            raise self.fail(InvalidOperationError, message, node) from error
+            hint = (
+                _SCALAR_HINT if args and all(isinstance(getattr(a, "type", None), ScalarType) for a in args) else None
+            )
+            raise self.fail(InvalidOperationError, message, node, hint=hint) from error
 
     def _printed_form(self, ir_name: str | None, args: list, kwargs: dict, node: ast.AST) -> Expr | None:
         """Printed IR spells the IR operands and attributes; None when that does not fit either."""
