@@ -74,11 +74,6 @@ def same_object_arg(call: Call) -> int | None:
     return None if call.op.name in VIEWS else in_place_arg(call)
 
 
-def view_arg(call: Call) -> int | None:
-    """0 for a zero-copy view operator, else None."""
-    return 0 if call.op.name in VIEWS else None
-
-
 def arg_effect(call: Call, index: int) -> ArgEffect:
     """What an operator does with an operand; Read for unknown operators."""
     definition = find_op(call.op.name)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-from pypto.ir.expr import Call, Expr, IterArg, Var, _next_id
+from pypto.ir.expr import Expr, IterArg, Var, _next_id
 from pypto.ir.node import make, replace
 from pypto.ir.program import Function
 from pypto.ir.stmt import (
@@ -149,11 +149,6 @@ def with_body(function: Function, body: Any) -> Function:
     return function if body is function.body else replace(function, body=body)
 
 
-def call_with(call: Call, **changes: Any) -> Call:
-    """A copy of a call or submit with some fields changed."""
-    return replace(call, **changes)
-
-
 def assign(var: Var, value: Expr, like: Stmt) -> AssignStmt:
     """``var = value`` with the span of another statement."""
     return AssignStmt(var, value, like.span)
@@ -162,14 +157,3 @@ def assign(var: Var, value: Expr, like: Stmt) -> AssignStmt:
 def fresh(var: Var, suffix: str = "", type: Type | None = None) -> Var:
     """A new variable named after another one."""
     return Var(var.name_hint + suffix, var.type if type is None else type, var.span)
-
-
-def same_stmts(a: Iterable[Stmt], b: Iterable[Stmt]) -> bool:
-    """Both lists hold the same objects in the same order."""
-    a, b = list(a), list(b)
-    return len(a) == len(b) and all(x is y for x, y in zip(a, b))
-
-
-def is_empty(body: Stmt | None) -> bool:
-    """No statement at all."""
-    return body is None or (type(body) is SeqStmts and not flatten_to_stmts(body))

@@ -6,10 +6,12 @@ from collections.abc import Iterable
 
 from pypto.errors import InternalError
 from pypto.ir.enums import FunctionType, MemorySpace
-from pypto.ir.expr import Call, Var
+from pypto.ir.expr import Call, Expr, Var, const_value
+from pypto.ir.memref import MemRef
+from pypto.ir.node import replace
 from pypto.ir.program import Function
 from pypto.ir.stmt import Stmt
-from pypto.passes.lib.scalars import align
+from pypto.passes.lib.scalars import add, align, int64
 from pypto.passes.lib.walk import iter_calls
 
 #: Address step in bytes.
@@ -67,3 +69,36 @@ def footprint(sizes: Iterable[int], floor: int) -> int:
     for size in sizes:
         address = align(address + size, STEP)
     return address
+
+
+def capacity_message(function: Function, space: MemorySpace, used: int, limit: int, floor: int) -> str:
+    """The text of the over-capacity error of one space."""
+    text = f"{space.name} buffer usage ({used} bytes) exceeds platform limit ({limit} bytes)"
+    if not floor:
+        return text
+    text += (
+        f". The first {floor} bytes of that space are reserved by system.reserve_buffer, so tiles are allocated "
+        "above them"
+    )
+    kernel = next((function.name[: -len(s)] for s in ("_aic", "_aiv") if function.name.endswith(s)), None)
+    rings = {f"{kernel}_v2c_slot_buffer", f"{kernel}_c2v_slot_buffer"}
+    if kernel and any(call.kwargs.get("name") in rings for call in reserved_calls(function)):
+        text += (
+            ". They hold the cross-core pipe ring of the mixed kernel: a smaller ring, "
+            "pl.cross_core_slot(slot_num=N), frees memory for tiles"
+        )
+    return text
+
+
+def addressed(memref: MemRef, address: int, pinned: bool, cache: dict) -> MemRef:
+    """A region after its buffer got ``address``; equal regions stay one object."""
+    found = cache.get(memref)
+    if found is not None:
+        return found
+    offset = const_value(memref.byte_offset_)
+    if offset is not None:
+        place_at: Expr = int64(address + offset)
+    else:
+        place_at = add(int64(address), memref.byte_offset_) if pinned else int64(address)
+    cache[memref] = replace(memref, byte_offset_=place_at)
+    return cache[memref]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pypto.errors import InternalError, user_error
 from pypto.ir.enums import MemorySpace, is_incore_type
-from pypto.ir.expr import Expr, Var, const_value
+from pypto.ir.expr import Var
 from pypto.ir.memref import MemRef
 from pypto.ir.node import replace
 from pypto.ir.program import Function
@@ -12,31 +12,20 @@ from pypto.ir.stmt import AssignStmt, Stmt
 from pypto.ir.types import TileType
 from pypto.passes.context import MemoryPlanner, active_memory_planner, backend_handler
 from pypto.passes.lib.rewrite import rebuild_lists, with_body
-from pypto.passes.lib.scalars import add, align, int64
+from pypto.passes.lib.scalars import align
 from pypto.passes.lib.walk import defined_vars, iter_stmts
-from pypto.passes.memory.addresses import STEP, in_name_order, place_reserved, reserve_space, reserved_calls
+from pypto.passes.memory.addresses import (
+    STEP,
+    addressed,
+    capacity_message,
+    in_name_order,
+    place_reserved,
+    reserve_space,
+)
+from pypto.passes.memory.dsa_rp import place_by_search
 from pypto.passes.memory.placement import Allocation, allocations, place
 from pypto.passes.pass_ import function_pass
 from pypto.passes.properties import IRProperty as P
-
-
-def capacity_message(function: Function, space: MemorySpace, used: int, limit: int, floor: int) -> str:
-    """The text of the over-capacity error of one space."""
-    text = f"{space.name} buffer usage ({used} bytes) exceeds platform limit ({limit} bytes)"
-    if not floor:
-        return text
-    text += (
-        f". The first {floor} bytes of that space are reserved by system.reserve_buffer, so tiles are allocated "
-        "above them"
-    )
-    kernel = next((function.name[: -len(s)] for s in ("_aic", "_aiv") if function.name.endswith(s)), None)
-    rings = {f"{kernel}_v2c_slot_buffer", f"{kernel}_c2v_slot_buffer"}
-    if kernel and any(call.kwargs.get("name") in rings for call in reserved_calls(function)):
-        text += (
-            ". They hold the cross-core pipe ring of the mixed kernel: a smaller ring, "
-            "pl.cross_core_slot(slot_num=N), frees memory for tiles"
-        )
-    return text
 
 
 def members_by_base(function: Function) -> dict[Var, list[tuple[Var, MemRef]]]:
@@ -75,20 +64,6 @@ def _with_base(stmt: Stmt, base: int) -> Stmt:
     return replace(stmt, value=call) if type(stmt) is AssignStmt else replace(stmt, expr=call)
 
 
-def addressed(memref: MemRef, address: int, pinned: bool, cache: dict) -> MemRef:
-    """A region after its buffer got ``address``; equal regions stay one object."""
-    found = cache.get(memref)
-    if found is not None:
-        return found
-    offset = const_value(memref.byte_offset_)
-    if offset is not None:
-        place_at: Expr = int64(address + offset)
-    else:
-        place_at = add(int64(address), memref.byte_offset_) if pinned else int64(address)
-    cache[memref] = replace(memref, byte_offset_=place_at)
-    return cache[memref]
-
-
 def extent(allocation: Allocation | None, members: list[tuple[Var, MemRef]]) -> int:
     """Bytes a buffer needs: its largest member, or the declared total."""
     if allocation is not None and allocation.pinned:
@@ -110,8 +85,6 @@ def allocate_memory_addr(function: Function) -> Function:
         return function
     function, floor = resolve_reserved(function)
     if active_memory_planner() is MemoryPlanner.DSA_RP:
-        from pypto.passes.memory.dsa_rp import place_by_search
-
         return place_by_search(function, floor)
     declared = allocations(function)
     members = members_by_base(function)

@@ -13,8 +13,7 @@ from pypto.passes.context import backend_handler
 from pypto.passes.diagnostics import perf_hint
 from pypto.passes.lib.pipeline_membership import drop_memberships
 from pypto.passes.lib.scalars import align
-from pypto.passes.memory.addresses import STEP, reserve_space
-from pypto.passes.memory.allocate_memory_addr import addressed, capacity_message
+from pypto.passes.memory.addresses import STEP, addressed, capacity_message, reserve_space
 from pypto.passes.memory.groups import Group, Groups, check_same_slot
 from pypto.passes.memory.placement import drop_unused_allocations, place
 from pypto.passes.memory.reuse_penalties import reuse_penalties

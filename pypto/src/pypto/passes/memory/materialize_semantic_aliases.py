@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pypto.ir.enums import is_orchestration_like
 from pypto.ir.expr import Call, Expr, Var
 from pypto.ir.memref import MemRef
 from pypto.ir.program import Function
@@ -12,7 +11,7 @@ from pypto.passes.context import MemoryPlanner, active_memory_planner, backend_h
 from pypto.passes.lib.op_facts import VIEWS, may_share
 from pypto.passes.lib.walk import yielded
 from pypto.passes.memory.placement import ScratchAllocator, allocations, place, rebase
-from pypto.passes.memory.storage import Definition, TileStorage, exclusive, memref_of
+from pypto.passes.memory.storage import Definition, TileStorage, exclusive, holds_tiles, memref_of
 from pypto.passes.memory.yield_moves import reconcile_yields, same_location
 from pypto.passes.pass_ import function_pass
 from pypto.passes.properties import IRProperty as P
@@ -149,11 +148,6 @@ def _is_renaming(value: Var, storage: TileStorage) -> bool:
     return isinstance(source, Var) or (isinstance(source, Call) and source.op.name in VIEWS)
 
 
-def needs_aliases(function: Function) -> bool:
-    """Device and group functions only: orchestration holds no tiles."""
-    return function.body is not None and not is_orchestration_like(function.func_type)
-
-
 @function_pass(
     "MaterializeSemanticAliases",
     required=(P.SplitIncoreOrch, P.IncoreTileOps, P.HasMemRefs, P.TileOps2D, P.NormalizedStmtStructure),
@@ -165,7 +159,7 @@ def materialize_semantic_aliases(function: Function) -> Function:
     What cannot share without changing the program is left for a move before the yield: MemoryReuse inserts it under
     the PYPTO planner, this pass under the others.
     """
-    if not needs_aliases(function):
+    if not holds_tiles(function):
         return function
     aliases = _Aliases(function)
     if aliases.storage.loops or aliases.storage.branches:

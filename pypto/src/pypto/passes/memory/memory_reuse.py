@@ -11,10 +11,9 @@ from pypto.passes.diagnostics import Diagnostic, DiagnosticSeverity, emit_diagno
 from pypto.passes.lib.pipeline_membership import drop_memberships
 from pypto.passes.memory.addresses import place_reserved, reserve_space
 from pypto.passes.memory.groups import Group, Groups, check_same_slot
-from pypto.passes.memory.materialize_semantic_aliases import needs_aliases
 from pypto.passes.memory.packing import Packing, pack_space
 from pypto.passes.memory.placement import ScratchAllocator, drop_unused_allocations, place, rebase
-from pypto.passes.memory.storage import memref_of
+from pypto.passes.memory.storage import holds_tiles, memref_of
 from pypto.passes.memory.yield_moves import reconcile_yields
 from pypto.passes.pass_ import function_pass
 from pypto.passes.properties import IRProperty as P
@@ -57,7 +56,7 @@ def _report(function: Function, space: MemorySpace, packing: Packing, capacity: 
 )
 def memory_reuse(function: Function) -> Function:
     """Pack allocations by lifetime, fix the yields that still disagree, remove what became unused."""
-    if not needs_aliases(function):
+    if not holds_tiles(function):
         return function
     groups = Groups(function)
     check_same_slot(groups)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pypto.ir.enums import is_orchestration_like
 from pypto.ir.expr import Call, Expr, TupleGetItemExpr, Var
 from pypto.ir.memref import MemRef
 from pypto.ir.program import Function
@@ -181,6 +182,11 @@ def exclusive(a: Path, b: Path) -> bool:
         if arm_a != arm_b:
             return True
     return False
+
+
+def holds_tiles(function: Function) -> bool:
+    """Device and group functions only: orchestration holds no tiles."""
+    return function.body is not None and not is_orchestration_like(function.func_type)
 
 
 def memref_of(var: Expr) -> MemRef | None:
