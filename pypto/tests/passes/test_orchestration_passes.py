@@ -238,3 +238,47 @@ for i, (c,) in pl.range(4, init_values=(y,)):
 def test_without_the_option_nothing_changes():
     before = run(program(f"{CREATE}u: {T} = self.k(x, t)"), "derive_call_directions")
     assert run(before, "auto_derive_task_dependencies") is before
+
+
+SPMD = f"""
+@pl.function(type=pl.FunctionType.Spmd)
+def k(self, x: {T}, o: pl.Out[{T}]) -> {T}:
+    return o
+"""
+LAUNCH = 'u: {T} = self.k(x, y, attrs={{"core_num": c}})\nreturn u'
+
+
+def launched(lines: str, body: str) -> ir.Program:
+    params = f"x: {T}, y: pl.Out[{T}], n: pl.Scalar[pl.INDEX]"
+    return run(program(lines + body.format(T=T), params=params, kernels=SPMD), "legalize_spmd_launches")
+
+
+def test_possibly_empty_launch_is_guarded_and_returns_the_callers_buffer_otherwise():
+    after = launched("c: pl.Scalar[pl.INDEX] = n * 2\n", LAUNCH)
+    main = after.get_function("main")
+    guard = next(s for s in main.body if isinstance(s, ir.IfStmt))
+    assert guard.else_body.value[0] is main.params[1]
+    assert [v.name_hint for v in guard.return_vars] == ["u"]
+    assert "if c > 0:" in text(after, "main")
+    assert run(after, "legalize_spmd_launches") is after
+
+
+@pytest.mark.parametrize(
+    "lines",
+    ["c: pl.Scalar[pl.INDEX] = pl.max(n, 1)\n", "c: pl.Scalar[pl.INDEX] = pl.const(4, pl.INDEX)\n"],
+)
+def test_provably_positive_launch_stays(lines):
+    assert not any(isinstance(s, ir.IfStmt) for s in launched(lines, LAUNCH).get_function("main").body)
+
+
+def test_branch_condition_proves_the_count():
+    body = """
+if n > 0:
+    c: pl.Scalar[pl.INDEX] = (n + 15) // 16 * 4
+    u: {T} = self.k(x, y, attrs={{"core_num": c}})
+    r: {T} = pl.yield_(u)
+else:
+    r: {T} = pl.yield_(y)
+return r
+"""
+    assert text(launched("", body), "main").count("if ") == 1

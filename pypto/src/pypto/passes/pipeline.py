@@ -34,6 +34,7 @@ from pypto.passes.orchestration.classify_iter_arg_carry import classify_iter_arg
 from pypto.passes.orchestration.derive_call_directions import derive_call_directions
 from pypto.passes.orchestration.expand_manual_phase_fence import expand_manual_phase_fence
 from pypto.passes.orchestration.fuse_create_assemble_to_slice import fuse_create_assemble_to_slice
+from pypto.passes.orchestration.legalize_spmd_launches import legalize_spmd_launches
 from pypto.passes.orchestration.materialize_runtime_scopes import materialize_runtime_scopes
 from pypto.passes.orchestration.materialize_valid_shape_symbols import materialize_valid_shape_symbols
 from pypto.passes.orchestration.normalize_return_order import normalize_return_order
@@ -130,6 +131,7 @@ TABLE: list[Row] = [
     ("AllocateMemoryAddr", allocate_memory_addr, assigns_addresses),
     ("FoldNoOpReshape", fold_no_op_reshape, always),
     ("FuseCreateAssembleToSlice", fuse_create_assemble_to_slice, always),
+    ("LegalizeSpmdLaunches", legalize_spmd_launches, always),
     ("DeriveCallDirections", derive_call_directions, always),
     ("AutoDeriveTaskDependencies", auto_derive_task_dependencies, keeps_auto_scopes),
     ("AutoDeriveTaskDependencies", partial(auto_derive_task_dependencies, analyze_auto_scopes=True), analyzes_scopes),
