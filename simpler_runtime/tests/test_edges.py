@@ -193,8 +193,22 @@ def plans(draw):
     return tasks
 
 
+@st.composite
+def many_small_plans(draw):
+    """More writers of one tensor than the runtime keeps in a plain list."""
+    seed, count = draw(st.integers(0, 10**6)), draw(st.integers(30, 120))
+    generator = np.random.default_rng(seed)
+    tasks = []
+    for _ in range(count):
+        r, c = generator.integers(0, 8, 2)
+        h, w = generator.integers(1, 3, 2)
+        kind = generator.choice([0, 1, 2, 2, 2])
+        tasks.append((int(kind), int(r), int(c), int(min(h, 8 - r)), int(min(w, 8 - c)), 0))
+    return tasks
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(plan=plans())
+@given(plan=plans() | many_small_plans())
 def test_random_boxes_get_exactly_the_edges_of_the_contract(lab, tmp_path, plan):
     config = CallConfig(output_prefix=str(tmp_path), enable_dep_gen=True)
     lab.run(REPLAY, {0: ("aiv", "")}, [np.zeros((8, 8), np.float32), np.array(plan, np.int32)], config=config)

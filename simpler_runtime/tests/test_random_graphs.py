@@ -111,3 +111,45 @@ def test_long_program_through_small_rings(lab, window):
     expected = oracle(pool, plan)
     lab.run(body, KERNELS, [pool, np.array(plan, np.int32)], ring_task_window=window, ring_heap=4096)
     np.testing.assert_array_equal(pool, expected)
+
+
+BOXES = """
+const ChipTensor &x = orch_args.tensor(0).ref(), &plan = orch_args.tensor(1).ref();
+const int32_t *p = plan.data_as<int32_t>();
+for (uint32_t i = 0; i < plan.shapes[0]; ++i, p += 6) {
+    uint32_t shapes[2] = {(uint32_t)p[2], (uint32_t)p[3]}, offsets[2] = {(uint32_t)p[0], (uint32_t)p[1]};
+    ChipTensor v = x.view(shapes, offsets);
+    if (p[5]) rt_scope_begin();
+    CoreTaskArgs a; a.add_inout(v); a.add_scalar(p[4]); rt_submit_aiv_task(0, a);
+    if (p[5]) rt_scope_end();
+}
+"""
+BOX_KERNEL = (
+    "aiv",
+    """
+    auto *t = reinterpret_cast<ChipTensor *>(args[0]);
+    int *x = data<int>(args, 0), salt = args[1];
+    for (volatile int spin = (salt & 7) * 200; spin > 0; spin = spin - 1) continue;
+    for (uint32_t r = 0; r < t->shapes[0]; ++r)
+        for (uint32_t c = 0; c < t->shapes[1]; ++c) x[r * t->strides[0] + c] = x[r * t->strides[0] + c] * 3 + salt;
+    """,
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 10**6), count=st.integers(1, 400), largest=st.sampled_from([2, 5, 16]))
+def test_overlapping_boxes_are_updated_in_program_order(lab, seed, count, largest):
+    generator = np.random.default_rng(seed)
+    x = np.arange(256, dtype=np.int32).reshape(16, 16)
+    expected = x.copy()
+    plan = []
+    for _ in range(count):
+        r, c = map(int, generator.integers(0, 16, 2))
+        h, w = (min(int(n), 16 - o) for n, o in zip(generator.integers(1, largest + 1, 2), (r, c)))
+        salt = int(generator.integers(-99, 99))
+        plan.append((r, c, h, w, salt, int(generator.integers(0, 2))))
+        box = expected[r : r + h, c : c + w]
+        with np.errstate(over="ignore"):
+            box[...] = box * np.int32(3) + np.int32(salt)
+    lab.run(BOXES, {0: BOX_KERNEL}, [x, np.array(plan, np.int32)])
+    np.testing.assert_array_equal(x, expected)
