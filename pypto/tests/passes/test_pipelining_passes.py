@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from pass_programs import calls, find_calls, kernel, run, text, tiles
 from pypto.passes.lib.pipeline_membership import ATTR, memberships
 from pypto.passes.lib.scalars import trip_count
+from pypto.passes.memory import dsa_rp, memory_reuse
 
 from pypto import ir, passes
 
@@ -233,3 +234,54 @@ def test_ptoas_rotates_loads_through_slots_where_the_loop_allows(where, slots):
 def test_other_planners_keep_the_loop():
     program = strips("8", 2)
     assert run(program, "lower_pipeline_to_slots") is program
+
+
+def staged(rows: int) -> ir.Program:
+    """Two stages of one loop, each with its own Right tile of ``rows * 256 * 4`` bytes."""
+    lines = []
+    for stage in (0, 1):
+        tile = f"pl.Tile[[{rows}, 256], pl.FP32, pl.Mem.Right]"
+        lines.append(
+            f"t{stage}: {tile} = pl.tile.move(m, target_memory=pl.Mem.Right, "
+            f'attrs={{"pipeline_membership": "0:{stage}"}})\n'
+            f"z{stage}: pl.Tile[[16, 256], pl.FP32, pl.Mem.Acc] = pl.tile.matmul(l, t{stage})\n"
+            f"s{stage} = pl.tile.store(z{stage}, [0, 0], q)"
+        )
+    head = f"""
+m: pl.Tile[[{rows}, 256], pl.FP32, pl.Mem.Mat] = pl.tile.create(
+    [{rows}, 256], dtype=pl.FP32, target_memory=pl.Mem.Mat
+)
+l: pl.Tile[[16, {rows}], pl.FP32, pl.Mem.Left] = pl.tile.create(
+    [16, {rows}], dtype=pl.FP32, target_memory=pl.Mem.Left
+)
+"""
+    return kernel(head + "\n".join(lines), "q: pl.Out[pl.Tensor[[16, 256], pl.FP32]]", kind="AIC")
+
+
+def hints(monkeypatch, module) -> list[str]:
+    found: list[str] = []
+    monkeypatch.setattr(module, "perf_hint", lambda code, message, span=None: found.append(f"{code} {message}"))
+    return found
+
+
+def test_stages_share_only_when_both_do_not_fit(monkeypatch):
+    found = hints(monkeypatch, memory_reuse)
+    names = ("init_mem_ref", "materialize_semantic_aliases", "memory_reuse")
+    small = tiles(run(staged(16), *names))
+    assert small["t0"][0] != small["t1"][0]
+    assert not found
+    large = tiles(run(staged(48), *names))
+    assert large["t0"][0] == large["t1"][0]
+    (hint,) = found
+    assert "PH-MR-001" in hint and "requested depth 2" in hint and "only 1 of 2 buffers fit" in hint
+    assert "shrink the per-stage tile to <= 32768 B" in hint
+
+
+def test_dsa_relaxes_stages_only_when_both_do_not_fit(monkeypatch):
+    found = hints(monkeypatch, dsa_rp)
+    names = ("init_mem_ref", "materialize_semantic_aliases", "allocate_memory_addr")
+    small = tiles(run(staged(16), *names, planner=passes.MemoryPlanner.DSA_RP))
+    assert small["t0"][1] != small["t1"][1]
+    large = tiles(run(staged(48), *names, planner=passes.MemoryPlanner.DSA_RP))
+    assert large["t0"][1] == large["t1"][1]
+    assert found and "1 of 1 relaxed pair(s) reuse physical storage" in found[0]
