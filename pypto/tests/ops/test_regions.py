@@ -137,3 +137,16 @@ def test_broadcast(a, b, result):
 def test_unrelated_symbols_do_not_broadcast():
     with pytest.raises(ValueError, match=r"\[M, 8\].*\[N, 8\]"):
         shapes.broadcast((scalar(name="M"), const_index(8)), (scalar(name="N"), const_index(8)), "op")
+
+
+def test_operands_of_different_ranks_are_left_to_the_flattening_pass():
+    from operand_values import tensor, tile
+    from pypto.ops.surface import TENSOR, TILE
+
+    target = tile([4, 8, 16])
+    assert TILE.assemble(target, tile([8, 16]), [2, 0, 0]).type is target.type
+    out = tensor([16, 64])
+    assert TENSOR.assemble(out, tensor([1, 16, 64]), [0, 0, 0]).type is out.type
+    assert TILE.store(tile([1024]), [0, 0], out).type is out.type
+    with pytest.raises(ValueError, match="provably negative"):
+        TILE.assemble(target, tile([8, 16]), [-1, 0, 0])

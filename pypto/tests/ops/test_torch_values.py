@@ -61,7 +61,7 @@ def test_casts_round_by_mode(numbers, mode):
             assert got == math.copysign(math.floor(abs(number) + 0.5), number)
         else:
             exact = number == math.trunc(number)
-            assert abs(got - number) < 1 and (got == number if exact else got % 2 == 1)
+            assert abs(got - number) <= 1 and (got == number if exact else got % 2 == 1)
 
 
 def test_casts_saturate_from_floats_and_wrap_between_integers():

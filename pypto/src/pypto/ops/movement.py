@@ -167,7 +167,10 @@ def _store_value(tile: Any, offsets: Any, output_tensor: Any, shapes: Any = None
 def tile_store(
     tile: Tile, offsets: Shape, output_tensor: Tensor, shapes: Shape = None, *, atomic: Attr[int] = 0
 ) -> Type:
-    """Copy the valid region of a tile into a global tensor; the result is the updated tensor."""
+    """Copy the valid region of a tile into a global tensor; the result is the updated tensor.
+
+    A tile of lower rank re-reads the storage of the tensor, so its extent is not compared.
+    """
     name = "tile.store"
     target, offset = output_tensor.type, elements(offsets)
     require(
@@ -192,10 +195,8 @@ def _store_extent(name: str, tile: Any, target_shape: Any, shapes: Any) -> tuple
     valid, rank = valid_region(tile), len(target_shape)
     if len(valid) == rank:
         return valid
-    if len(valid) < rank:
-        return tuple([S.product(()) for _ in range(rank - len(valid))]) + tuple(valid)
     extra = len(valid) - rank
-    if all(S.const(v) == 1 for v in valid[:extra]):
+    if extra > 0 and all(S.const(v) == 1 for v in valid[:extra]):
         return tuple(valid[extra:])
     return None
 
@@ -318,11 +319,13 @@ def _assemble_value(target: Any, source: Any, offset: Any, atomic: int = 0) -> A
     torch=_assemble_value,
 )  # fmt: skip
 def tile_assemble(target: Tile, source: Tile, offset: Shape) -> Type:
-    """``target`` with ``source`` written at ``offset``."""
+    """``target`` with ``source`` written at ``offset``; operands of different ranks are left to the flattening pass."""
     name = "tile.assemble"
     require_same_dtype(name, target, source, "target", "source")
     kind, start = target.type, elements(offset)
-    R.check_same_rank(name, target=kind.shape, source=source.type.shape, offset=start)
+    if not len(kind.shape) == len(source.type.shape) == len(start):
+        R.check_offsets(name, start)
+        return kind
     region = R.write_region(
         name, kind.shape, valid_region(target), start, valid_region(source), transferred=source.type.shape,
         detail="; an on-chip write copies the whole source subview",
@@ -344,15 +347,9 @@ def tensor_assemble(target: Tensor, source: Tensor, offset: Shape, *, atomic: At
     name = "tensor.assemble"
     kind, start, extent = target.type, elements(offset), valid_region(source)
     check_atomic(name, atomic, kind.dtype)
-    rank = len(kind.shape)
-    require(len(start) == rank, f"{name} requires offset to have the rank {rank} of the target, got {len(start)}")
-    if len(extent) > rank:
-        require(
-            all(S.const(d) == 1 for d in source.type.shape[: len(extent) - rank]),
-            f"{name} requires source to have at most the rank of the target apart from leading unit dimensions",
-        )
-        extent = extent[len(extent) - rank :]
-    extent = (*(S.product(()) for _ in range(rank - len(extent))), *extent)
+    if not len(kind.shape) == len(extent) == len(start):
+        R.check_offsets(name, start)
+        return kind
     region = R.write_region(name, kind.shape, valid_region(target), start, extent)
     return with_tensor_region(kind, region)
 
