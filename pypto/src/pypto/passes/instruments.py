@@ -106,7 +106,7 @@ def _check_roundtrip(pass_: Pass, program: Program) -> None:
     from pypto import ir
     from pypto.ir.printer import python_print
     from pypto.ir.structural import assert_structural_equal, structural_hash
-    from pypto.language import parse_program
+    from pypto.language.parser import text_parser
 
     where = f"[RoundtripInstrument] after pass '{pass_.get_name()}'"
     if any(isinstance(p.type, ir.UnknownType) for f in program.functions.values() for p in f.params):
@@ -116,7 +116,7 @@ def _check_roundtrip(pass_: Pass, program: Program) -> None:
     except Exception as error:
         raise RuntimeError(f"{where}: the program could not be printed: {error}") from error
     try:
-        parsed = parse_program(text)
+        parsed = text_parser.parse(text)
     except Exception as error:
         rendered = getattr(error, "rendered", None) or str(error)
         raise RuntimeError(f"{where}: the printed program could not be parsed:\n{rendered}") from error

@@ -89,8 +89,7 @@ class PassManager:
         """
         if not isinstance(input_ir, Program):
             raise ValueError(f"run_passes needs an ir.Program, got {type(input_ir).__name__}")
-        self._check_frozen("memory_planner", self._planner, active_memory_planner())
-        self._check_frozen("enable_buffer_ir", self._buffer_ir, active_buffer_ir())
+        self._check_planner_consistency()
         level = coerce_dump_level(dump_ir)
         if level is PassDumpLevel.NONE:
             with _profiled_passes() as context:
@@ -104,6 +103,10 @@ class PassManager:
     def _run_in(self, context: PassContext, program: Program) -> Program:
         with context:
             return self._pipeline.run(program)
+
+    def _check_planner_consistency(self) -> None:
+        self._check_frozen("memory_planner", self._planner, active_memory_planner())
+        self._check_frozen("enable_buffer_ir", self._buffer_ir, active_buffer_ir())
 
     @staticmethod
     def _check_frozen(what: str, frozen: object, active: object) -> None:

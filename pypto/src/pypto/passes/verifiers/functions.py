@@ -184,8 +184,8 @@ def verify_orchestration_references(program: Program) -> list[Diagnostic]:
         if function.func_type is not FunctionType.Orchestration:
             continue
         for call in _references(function):
-            if program.get_function(call.op.name) is None:
-                message = f"function '{function.name}' calls '{call.op.name}', which the program does not have"
+            if program.get_function(call.op.name) is None and "." not in call.op.name:  # operators have dotted names
+                message = f"function '{function.name}' calls the undefined function '{call.op.name}'"
                 found.append(error("OrchestrationReferencesResolved", 1, message, call.span))
     return found
 

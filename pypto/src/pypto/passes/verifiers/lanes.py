@@ -9,6 +9,7 @@ from pypto.ir.stmt import AssignStmt, ForStmt, IfStmt, ScopeStmt, SplitAivScopeS
 from pypto.ir.types import TileType
 from pypto.passes.diagnostics import Diagnostic
 from pypto.passes.lib.core_affinity import Affinity, call_affinity
+from pypto.passes.lib.op_facts import MATMULS
 from pypto.passes.lib.walk import direct_uses, iter_calls, iter_stmts, stmt_call
 from pypto.passes.properties import IRProperty
 from pypto.passes.verification import PropertyVerifierRegistry
@@ -18,6 +19,7 @@ _RULE = "AivSplitValid"
 _BOUNDARIES = frozenset(("tile.aiv_shard", "tile.aic_gather", "tensor.aiv_shard", "tensor.aic_gather"))
 _OUTSIDE = frozenset(("tile.load", "tile.store", "pld.tile.put", "pld.tile.get"))
 _CUBE_TENSOR_OPS = frozenset(("tensor.matmul", "tensor.matmul_acc"))
+_MOVES = frozenset(("tile.move", "tile.extract", "tile.slice"))
 
 
 @PropertyVerifierRegistry.register(IRProperty.AivSplitValid)
@@ -44,13 +46,13 @@ class _Lanes:
             if not self._function.attrs.get("split_aiv"):
                 for stmt, call in iter_calls(self._function.body):
                     if call.op.name in _BOUNDARIES:
-                        self._report(f"{call.op.name} outside of a pl.split_aiv region", stmt.span)
+                        self._report(f"{call.op.name} must appear inside a pl.split_aiv region", stmt.span)
             return
         if self._function.func_type is FunctionType.InCore and not self._function.attrs.get("split_aiv"):
             region = next(s for s in iter_stmts(self._function.body) if isinstance(s, SplitAivScopeStmt))
             self._report(
-                "a pl.split_aiv region in a declared InCore function; write it inside a pl.at(CORE_GROUP) scope of an "
-                "ordinary function",
+                "a pl.split_aiv region in a declared InCore function; a lane region belongs into a CORE_GROUP-level "
+                "region (pl.at) of an ordinary function",
                 region.span,
             )
         self._body(self._function.body, None)
@@ -72,16 +74,21 @@ class _Lanes:
     def _call(self, stmt: Stmt, call: Call, region: SplitAivScopeStmt | None) -> None:
         name = call.op.name
         affinity = Affinity.CUBE if name in _CUBE_TENSOR_OPS else call_affinity(call)
+        if region is not None and affinity is Affinity.CUBE and self._lends_its_affinity(stmt, name):
+            affinity = Affinity.VECTOR
         if name in _BOUNDARIES:
             if region is None:
-                self._report(f"{name} outside of a pl.split_aiv region", stmt.span)
+                self._report(f"{name} must appear inside a pl.split_aiv region", stmt.span)
             self._boundary_spaces(stmt, call)
         elif region is not None and affinity is Affinity.CUBE and name != "tile.load":
-            self._report(f"cube operator {name} inside a pl.split_aiv region", stmt.span)
+            half = "" if region.split is SplitMode.NONE else ", and each lane holds only half the tile"
+            self._report(
+                f"cube operator {name} inside a pl.split_aiv region: the region body is AIV work{half}", stmt.span
+            )
         elif region is None and affinity is Affinity.VECTOR and name not in _OUTSIDE and not _names_lane(call):
             self._report(
-                f"vector operator {name} outside of every pl.split_aiv region; wrap it in one (mode=NONE keeps it at "
-                "full width)",
+                f"vector operator {name} outside every pl.split_aiv region; wrap it in "
+                "`for lane in pl.split_aiv(2, mode=pl.SplitMode.NONE)` to keep it at full width",
                 stmt.span,
             )
         if region is not None and region.split in (SplitMode.UP_DOWN, SplitMode.LEFT_RIGHT):
@@ -98,8 +105,19 @@ class _Lanes:
         shard = call.op.name.endswith("aiv_shard")
         want_in, want_out = (MemorySpace.Acc, MemorySpace.Vec) if shard else (MemorySpace.Vec, MemorySpace.Mat)
         have_out = getattr(call.type, "memory_space", None)
-        if source.memory_space not in (None, want_in) or have_out not in (None, want_out):
-            self._report(f"{call.op.name} moves a tile from {want_in.name} to {want_out.name}", stmt.span)
+        wrong = []
+        if source.memory_space not in (None, want_in):
+            wrong.append(f"its operand is in {source.memory_space.name} and requires {want_in.name}")
+        if have_out not in (None, want_out):
+            wrong.append(f"its result is in {have_out.name} and must be {want_out.name}")
+        if wrong:
+            self._report(f"{call.op.name}: {'; '.join(wrong)}", stmt.span)
+
+    def _lends_its_affinity(self, stmt: Stmt, name: str) -> bool:
+        """A computation that only counts as cube work because of where a value from outside lives."""
+        if name in MATMULS or name in _CUBE_TENSOR_OPS or name in _MOVES:
+            return False
+        return any(self._made[v][1] is None for v in direct_uses(stmt) if v in self._made)
 
     def _reduction(self, stmt: Stmt, call: Call, region: SplitAivScopeStmt) -> None:
         leaf = call.op.name.rsplit(".", 1)[-1]
@@ -111,12 +129,12 @@ class _Lanes:
             reduces = True
         if reduces and call.args and const_value(call.args[0].type.shape[axis]) != 1:
             self._report(
-                f"{call.op.name} reduces on the split axis of its region: each lane holds only half of the values",
+                f"{call.op.name} reduces over the split axis of its region: each lane holds only half of the values",
                 stmt.span,
             )
 
     def _crossings(self, stmt: Stmt, call: Call, region: SplitAivScopeStmt | None, affinity: Affinity) -> None:
-        for var in direct_uses(stmt):
+        for var in dict.fromkeys(direct_uses(stmt)):
             made = self._made.get(var)
             if made is None:
                 continue

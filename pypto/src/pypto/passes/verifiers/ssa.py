@@ -99,7 +99,8 @@ class _SSA:
                 inner = flatten_to_stmts(last.body if isinstance(last, ScopeStmt) else last)
                 last = inner[-1] if inner else None
             if type(last) is not YieldStmt:
-                self._report(SSAErrorType.MISSING_YIELD, f"{what} has results but its body does not yield", span)
+                message = f"{what} has results, so its body must have YieldStmt at the end"
+                self._report(SSAErrorType.MISSING_YIELD, message, span)
             elif len(last.value) != results:
                 self._report(
                     SSAErrorType.YIELD_COUNT_MISMATCH,
@@ -136,7 +137,7 @@ class _SSA:
         self._uses(direct_uses(stmt), stmt.span)
         count = len(stmt.return_vars)
         if count and stmt.else_body is None:
-            self._report(SSAErrorType.MISSING_YIELD, "IfStmt has results but no else branch", stmt.span)
+            self._report(SSAErrorType.MISSING_YIELD, "IfStmt has results, so it must have else branch", stmt.span)
         self._nested(stmt.then_body, "IfStmt", count, stmt.span)
         if stmt.else_body is not None:
             self._nested(stmt.else_body, "IfStmt", count, stmt.span)
@@ -151,7 +152,7 @@ class _SSA:
         if len(stmt.iter_args) != len(stmt.return_vars):
             self._report(
                 SSAErrorType.ITER_ARGS_RETURN_VARS_MISMATCH,
-                f"{what} has {len(stmt.iter_args)} iter_args but {len(stmt.return_vars)} return_vars",
+                f"{what}: iter_args count {len(stmt.iter_args)} differs from return_vars count {len(stmt.return_vars)}",
                 stmt.span,
             )
         inside = stmt.iter_args if isinstance(stmt, WhileStmt) else (stmt.loop_var, *stmt.iter_args)

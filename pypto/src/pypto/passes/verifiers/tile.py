@@ -173,10 +173,14 @@ def verify_atomic_dtypes(program: Program) -> list[Diagnostic]:
                 continue
             target: Expr = call.args[index]
             if isinstance(target.type, TensorType) and target.type.dtype not in allowed:
-                names = ", ".join(sorted(d.to_string() for d in allowed))
+                names = ", ".join(sorted(map(_short, allowed)))
                 message = (
-                    f"{call.op.name} with atomic add on a {target.type.dtype} tensor in '{function.name}': backend "
-                    f"{handler.name} combines {names} only"
+                    f"{call.op.name} with atomic add on a {_short(target.type.dtype)} tensor in '{function.name}': "
+                    f"backend {handler.name} combines {names} only"
                 )
                 found.append(error("AtomicAddDtypeValid", 1, message, stmt.span))
     return found
+
+
+def _short(dtype: DataType) -> str:
+    return "bf16" if dtype == DataType.BF16 else dtype.to_string()

@@ -10,6 +10,7 @@ from pypto.ir.expr import Var
 from pypto.ir.program import Program
 from pypto.ir.span import Span
 from pypto.ir.stmt import AssignStmt, ForStmt, IfStmt, WhileStmt
+from pypto.ir.tensor_view_semantics import check_canonical_view
 from pypto.ir.types import (
     ArrayType,
     DistributedTensorType,
@@ -89,7 +90,7 @@ class _Joins:
         then_values, else_values = yielded(stmt.then_body), yielded(stmt.else_body)
         if not (len(then_values) == len(else_values) == len(stmt.return_vars)):
             message = (
-                f"Size mismatch in IfStmt: {len(stmt.return_vars)} results, then yields {len(then_values)}, "
+                f"IfStmt size mismatch: {len(stmt.return_vars)} results, then yields {len(then_values)}, "
                 f"else yields {len(else_values)}"
             )
             self._report(_T.SIZE_MISMATCH, message, stmt.span)
@@ -109,7 +110,7 @@ class _Joins:
         if not stmt.iter_args:
             return
         if values and len(values) != len(stmt.iter_args):
-            message = f"Size mismatch in {what}: {len(stmt.iter_args)} carried values, {len(values)} yielded"
+            message = f"{what} size mismatch: {len(stmt.iter_args)} carried values, {len(values)} yielded"
             self._report(_T.SIZE_MISMATCH, message, stmt.span)
             return
         for index, arg in enumerate(stmt.iter_args):
@@ -189,7 +190,7 @@ def verify_array_not_escaped(program: Program) -> list[Diagnostic]:
                 message = f"ArrayType parameter '{param.name_hint}' of function '{function.name}': arrays are local"
                 found.append(error("ArrayNotEscaped", 1, message, param.span))
         if any(_any_array(t) for t in function.return_types):
-            message = f"ArrayType returned from function '{function.name}': arrays are local"
+            message = f"ArrayType in a return type of function '{function.name}': arrays are local"
             found.append(error("ArrayNotEscaped", 2, message, function.span))
     return found
 
@@ -222,9 +223,10 @@ def verify_assign_type_symmetry(program: Program) -> list[Diagnostic]:
             count[stmt.var] = count.get(stmt.var, 0) + 1
         for stmt in assigns:
             if count[stmt.var] == 1 and not _symmetric(stmt.var.type, stmt.value.type):
+                parts = _differing_parts(stmt.var.type, stmt.value.type)
                 message = (
                     f"variable '{stmt.var.name_hint}' has type {stmt.var.type} but its value has "
-                    f"{stmt.value.type} in function '{function.name}'"
+                    f"{stmt.value.type}{f' ({parts} differ)' if parts else ''} in function '{function.name}'"
                 )
                 found.append(error("AssignTypeSymmetry", 1, message, stmt.span))
     return found
@@ -234,6 +236,14 @@ def _symmetric(a: Type, b: Type) -> bool:
     if isinstance(a, UnknownType) or isinstance(b, UnknownType):
         return type(a) is type(b)
     return _without_memref(a) == _without_memref(b)
+
+
+def _differing_parts(a: Type, b: Type) -> str:
+    """Names of the fields in which two types of one kind differ."""
+    if type(a) is not type(b):
+        return ""
+    names = ("shape", "dtype", "memory_space", "tile_view", "tensor_view")
+    return ", ".join(n for n in names if getattr(a, n, None) != getattr(b, n, None))
 
 
 def _without_memref(kind: Type) -> Type:
@@ -247,7 +257,7 @@ def _without_memref(kind: Type) -> Type:
 
 
 def verify_tensor_view_canonical(program: Program, require_materialized: bool = False) -> list[Diagnostic]:
-    """Tensor views carry strides (strict form only) and no logical NZ layout.
+    """Tensor views have packed or wider strides (absent ones in the weak form only) and no logical NZ layout.
 
     Args:
         require_materialized: the form after MaterializeTensorStrides: a present view must have strides.
@@ -261,12 +271,21 @@ def verify_tensor_view_canonical(program: Program, require_materialized: bool = 
                 continue
             view = kind.tensor_view
             if view.layout is TensorLayout.NZ:
-                message = f"tensor '{var.name_hint}' has the logical layout NZ in function '{function.name}'"
+                message = f"tensor '{var.name_hint}' has the tile-only layout NZ in function '{function.name}'"
                 found.append(error("TensorViewCanonical", 1, message, var.span))
-            elif require_materialized and not view.stride:
-                message = f"the view of tensor '{var.name_hint}' has no stride in function '{function.name}'"
-                found.append(error("TensorViewCanonical", 2, message, var.span))
+            elif not view.stride:
+                if require_materialized:
+                    message = (
+                        f"the stride is empty in the view of tensor '{var.name_hint}' in function '{function.name}'; "
+                        "MaterializeTensorStrides fills it in"
+                    )
+                    found.append(error("TensorViewCanonical", 2, message, var.span))
+            elif reason := check_canonical_view(kind.shape, view.stride, view.layout)[1]:
+                message = f"view of tensor '{var.name_hint}': {reason} in function '{function.name}'"
+                found.append(error("TensorViewCanonical", 3, message, var.span))
     return found
 
 
-PropertyVerifierRegistry.register(IRProperty.TensorViewCanonical)(lambda program: verify_tensor_view_canonical(program))
+PropertyVerifierRegistry.register(IRProperty.TensorViewCanonical)(
+    lambda program: verify_tensor_view_canonical(program, require_materialized=True)
+)
