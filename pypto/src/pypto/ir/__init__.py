@@ -204,7 +204,7 @@ _LAZY: dict[str, str] = {
             "op_conversion", "register_op_conversion", "register_op_conversion_custom", "has_op_conversion",
             "ConversionContext",
         ),
-        "pypto.ops.conversion",
+        "pypto.passes.tile.conversions",
     ),
     **dict.fromkeys(("PassManager", "OptimizationStrategy", "PassDumpLevel"), "pypto.passes.manager"),
     **dict.fromkeys(
