@@ -186,3 +186,11 @@ def test_definitions_are_consistent(definition):
         assert is_op_registered(definition.converts_to)
     if definition.scalar_form:
         assert is_op_registered(definition.scalar_form)
+
+
+def test_a_region_may_follow_a_single_stage():
+    window, stage = ir.Var("w", ir.DistributedTensorType([16, 64], FP16)), tile([1, 64], FP16)
+    named = PLD.tile.put(window, 1, window, stage, None, [3, 0], [1, 0], [1, 64])
+    direct = PLD.tile.put(window, 1, window, stage, [3, 0], [1, 0], [1, 64])
+    assert len(named.args) == len(direct.args) == 7 and direct.kwargs == {"atomic": 0}
+    assert PLD.tile.put(window, 1, window, tile([16, 64], FP16), AtomicType.Add).kwargs == {"atomic": 1}

@@ -6,6 +6,7 @@ from typing import Any
 
 from pypto.errors import internal_check
 from pypto.ir.enums import ArgEffect, AtomicType, MemorySpace, WriteChannel
+from pypto.ir.expr import MakeTuple
 from pypto.ir.types import TileType, Type
 from pypto.ops import shapes as S
 from pypto.ops.distributed import i32, require_window
@@ -175,11 +176,18 @@ def tensor_get(
 # --- explicit staging --------------------------------------------------------------------------------------------
 
 
+def _is_tuple(value: Any) -> bool:
+    """With one stage the region follows it directly, in the place of a second stage."""
+    return isinstance(value, (list, tuple, MakeTuple))
+
+
 def _tile_put_front(
     dst: Any, peer: Any, src: Any, stage: Any, stage2: Any = None, dst_offsets: Any = None, src_offsets: Any = None,
     shape: Any = None, *, atomic: AtomicType = AtomicType.None_,
 ) -> tuple:  # fmt: skip
     stage2, atomic = _atomic_by_position(stage2, atomic)
+    if _is_tuple(stage2):
+        stage2, dst_offsets, src_offsets, shape = None, stage2, dst_offsets, src_offsets
     region = _region("pld.tile.put", (dst_offsets, src_offsets, shape))
     stages = [stage] if stage2 is None else [stage, stage2]
     return (dst, i32(peer), src, *stages, *region), {"atomic": int(atomic)}
@@ -189,6 +197,8 @@ def _tile_get_front(
     dst: Any, peer: Any, src: Any, stage: Any, stage2: Any = None, dst_offsets: Any = None, src_offsets: Any = None,
     shape: Any = None,
 ) -> tuple:  # fmt: skip
+    if _is_tuple(stage2):
+        stage2, dst_offsets, src_offsets, shape = None, stage2, dst_offsets, src_offsets
     region = _region("pld.tile.get", (dst_offsets, src_offsets, shape))
     stages = [stage] if stage2 is None else [stage, stage2]
     return (dst, i32(peer), src, *stages, *region), {}
