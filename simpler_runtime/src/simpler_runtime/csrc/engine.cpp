@@ -139,20 +139,20 @@ void Engine::run(const Claim &claim, Lane &lane) {
     Task &task = *claim.task;
     Timeline *const timeline = diagnostics ? diagnostics->timeline.get() : nullptr;
     const uint64_t taken = timeline ? timeline_clock() : 0;
-    lane.begin(&task);
     if (!errors.set()) {
         if (task.sync_start) {
             run_gang(task);
         } else {
+            lane.begin(&task);
             for (int32_t b = claim.first; b < claim.first + claim.count; ++b) {
                 const uint64_t start = timeline ? timeline_clock() : 0;
                 if (timeline && b == claim.first) timeline->phase(lane.index, false, taken, start);
                 if (!lane.cluster.run_block(task, b, errors)) break;
                 if (timeline) timeline->block(task, b, lane.index, start, timeline_clock());
             }
+            lane.end();
         }
     }
-    lane.end();
     const bool last = task.block_num == 1 ||
                       task.blocks_left.fetch_sub(claim.count, std::memory_order_acq_rel) == claim.count;
     if (!last) return;
@@ -387,9 +387,7 @@ Engine::Activity Engine::observe() {
     for (Lane *lane = known_lanes_.load(std::memory_order_acquire); lane; lane = lane->next_known) {
         activity.steps += lane->steps.load(std::memory_order_relaxed);
         const uint64_t polls = lane->polls.load(std::memory_order_relaxed);
-        const Task *task = lane->running.load(std::memory_order_relaxed);
-        // The lane that started a gang only waits for its members.
-        if (task && !(task->sync_start && lane->index < lane_count())) {
+        if (lane->running.load(std::memory_order_relaxed)) {
             ++activity.running;
             activity.polling += polls != lane->seen_polls;
         }
@@ -427,22 +425,20 @@ void Engine::report_stall() {
     char names[600];
     size_t used = 0;
     for (const Lane *lane = known_lanes_.load(); lane; lane = lane->next_known) {
-        const Task *task = lane->running.load(std::memory_order_acquire);
-        if (!task || (task->sync_start && lane->index < lane_count())) continue;  // a gang's starter only joins
-        if (used < sizeof names) {
-            used += std::snprintf(names + used, sizeof names - used, "%stask %s", used ? ", " : "", TaskLabel(task->id).text);
-        }
+        if (!lane->running.load(std::memory_order_acquire) || used >= sizeof names) continue;
+        const PTO2TaskId id = {lane->task_id.load(std::memory_order_relaxed)};
+        used += std::snprintf(names + used, sizeof names - used, "%stask %s", used ? ", " : "", TaskLabel(id).text);
         for (int s = 0; s < 3; ++s) {
-            if (!task->kernels[s] || used >= sizeof names) continue;
-            used += std::snprintf(names + used, sizeof names - used, " kernel '%s' (%s)", task->kernels[s]->name, slot_name(s));
+            const Kernel *kernel = lane->kernels[s].load(std::memory_order_relaxed);
+            if (!kernel || used >= sizeof names) continue;
+            used += std::snprintf(names + used, sizeof names - used, " kernel '%s' (%s)", kernel->name, slot_name(s));
         }
     }
     errors.report(PTO2_ERROR_SCHEDULER_TIMEOUT,
                   "PTO2 scheduler timeout sub_class=S1:running-stalled (detail=1): nothing has moved for %lld ms; running: %s",
                   static_cast<long long>(stall_limit_ns / 1000000), names);
     for (const Lane *lane = known_lanes_.load(); lane; lane = lane->next_known) {
-        const Task *task = lane->running.load(std::memory_order_acquire);
-        if (task && !(task->sync_start && lane->index < lane_count())) pthread_kill(lane->thread, SIGURG);
+        if (lane->running.load(std::memory_order_acquire)) pthread_kill(lane->thread.load(), SIGURG);
     }
 }
 

@@ -19,21 +19,26 @@ struct Lane {
     Task *next = nullptr;                      // released by the task that just completed: runs without queueing
     alignas(64) std::atomic<uint64_t> completed{0};
     std::atomic<uint64_t> steps{0};            // moves when the lane starts or ends something
-    std::atomic<Task *> running{nullptr};
+    std::atomic<bool> running{false};          // a kernel
+    // Copies for the monitor, which must not look into a task that may be recycled meanwhile.
+    std::atomic<uint64_t> task_id{0};
+    std::atomic<const Kernel *> kernels[3] = {};
     std::atomic<uint64_t> polls{0};            // moves while its kernel waits for something in memory
-    pthread_t thread = {};                     // who runs `running`
+    std::atomic<pthread_t> thread{};           // who runs it
     Lane *next_spare = nullptr;
     Lane *next_known = nullptr;
     uint64_t seen_polls = 0;                   // the monitor's
 
     void begin(Task *task) {
-        thread = pthread_self();
+        thread.store(pthread_self(), std::memory_order_relaxed);
         poll_counter = &polls;
         steps.store(steps.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-        running.store(task, std::memory_order_release);
+        task_id.store(task->id.raw, std::memory_order_relaxed);
+        for (int s = 0; s < 3; ++s) kernels[s].store(task->kernels[s], std::memory_order_relaxed);
+        running.store(true, std::memory_order_release);
     }
     void end() {
-        running.store(nullptr, std::memory_order_relaxed);
+        running.store(false, std::memory_order_relaxed);
         steps.store(steps.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     }
     alignas(64) char end_of_lane = 0;
