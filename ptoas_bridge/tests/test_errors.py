@@ -343,6 +343,22 @@ STRUCTURE = {
         ),
         "index 32 at dim 0 is out of range [0, 4)",
     ),
+    "struct path": (
+        kernel("  %s = pto.declare_struct -> !pto.struct<i32, f32>\n"
+               "  %v = §pto.struct_get %s[2] : !pto.struct<i32, f32> -> f32"),
+        "path [2] does not lead to a field",
+    ),
+    "struct field type": (
+        kernel("  %s = pto.declare_struct -> !pto.struct<i32, f32>\n"
+               "  %v = §pto.struct_get %s[1] : !pto.struct<i32, f32> -> i32"),
+        "expects the field type f32, got i32",
+    ),
+    "yielded struct": (
+        kernel("  %s = pto.declare_struct -> !pto.struct<i32>\n  %b = arith.constant true\n"
+               "  %r = §scf.if %b -> (!pto.struct<i32>) {\n scf.yield %s : !pto.struct<i32>\n } else {\n"
+               " scf.yield %s : !pto.struct<i32>\n }"),
+        "cannot yield or select a value of type '!pto.struct<i32>'",
+    ),
     "hard barrier with operands": (
         kernel("  §pto.syncall(%x : !pto.ptr<f32>) mode = #pto.sync_all_mode<hard>, "
                "core_type = #pto.sync_core_type<mix>"),

@@ -313,9 +313,14 @@ _ALL_PIPES = ("PIPE_S", "PIPE_V", "PIPE_M", "PIPE_MTE1", "PIPE_MTE2", "PIPE_MTE3
 
 def _conflicts(access: Access, found: Effects) -> bool:
     memory = access.memory
-    if any(overlaps(memory, other) for other in found.writes):
-        return True
-    return access.writes and any(overlaps(memory, other) for other in found.reads)
+    for other in found.writes:
+        if overlaps(memory, other):
+            return True
+    if access.writes:
+        for other in found.reads:
+            if overlaps(memory, other):
+                return True
+    return False
 
 
 def _followed_by(state: list[Access], path: tuple[Operation, ...], found: Effects, time: int) -> list[Access]:

@@ -145,6 +145,27 @@ def _local_array(c: Checker, op: Operation) -> None:
             c.fail(op, f"index {constant} at dim {dim} is out of range [0, {extent})")
 
 
+@rule("scf.if", "scf.for", "scf.while", "scf.execute_region", "scf.index_switch", "arith.select")
+def _carried_types(c: Checker, op: Operation) -> None:
+    """Structs and multi tiles live where they are declared; they are never results."""
+    for value in op.results:
+        if isinstance(value.type, (T.StructType, T.MultiTileType, T.LocalArrayType)):
+            c.fail(op, f"cannot yield or select a value of type '{value.type}'",
+                   "declare it before and write its parts inside")  # fmt: skip
+
+
+@rule("struct_get", "struct_set")
+def _struct_path(c: Checker, op: Operation) -> None:
+    type_: T.Type = op.ins[0].type
+    for index in op.attrs.get("path", ()):
+        if not isinstance(type_, T.StructType) or not 0 <= index < len(type_.fields):
+            c.fail(op, f"path {op.attrs['path']} does not lead to a field of '{op.ins[0].type}'")
+        type_ = type_.fields[index]
+    value = op.result.type if op.results else op.ins[1].type
+    if value is not type_:
+        c.fail(op, f"expects the field type {type_}, got {value}")
+
+
 @rule("syncall")
 def _syncall(c: Checker, op: Operation) -> None:
     if op.attrs["mode"].value == "hard":
