@@ -62,10 +62,30 @@ BODIES = {
             CoreTaskArgs d; d.add_input(left, right); d.add_output(ci); rt_submit_aiv_task(0, d);
         }
     }""",
+    # Disjoint pieces of one tensor, written in one scope: stresses the table of writers.
+    "pieces": """
+    uint32_t shape[1] = {1};
+    for (int64_t i = 0; i < tasks; i += 10000) PTO2_SCOPE() {
+        for (int64_t k = 0; k < 10000; ++k) {
+            uint32_t offset[1] = {static_cast<uint32_t>(k)};
+            ChipTensor piece = x.view(shape, offset);
+            CoreTaskArgs a; a.add_inout(piece); rt_submit_aiv_task(0, a);
+        }
+    }""",
     # One wide task: blocks per second.
     "blocks": """
     for (int64_t i = 0; i < tasks; i += 1000) {
         CoreTaskArgs a; a.add_inout(x); a.launch_spec.set_block_num(1000); rt_submit_aiv_task(0, a);
+    }""",
+    # As many tasks alive at once as the window allows, three tensors each: memory per live task.
+    "live": """
+    for (int64_t i = 0; i < tasks; i += 16000) PTO2_SCOPE() {
+        uint32_t shape[1] = {16};
+        for (int64_t k = 0; k < 16000; ++k) {
+            TensorCreateInfo ci(shape, 1, DataType::INT8);
+            CoreTaskArgs a; a.add_input(x, x); a.add_output(ci); a.add_scalar(k);
+            rt_submit_aiv_task(0, a);
+        }
     }""",
     # A mixed block whose cores hand over twice each.
     "mixed": """
@@ -108,11 +128,11 @@ def best_seconds(worker: Worker, handle, args, repeat: int) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", type=int, default=192_000)
+    parser.add_argument("--tasks", type=int, default=240_000)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()
-    x = np.zeros(256, np.float32)
+    x = np.zeros(10000, np.float32)
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder, Worker(level=2, platform="a2a3sim") as worker:
         for name, body in BODIES.items():

@@ -83,6 +83,16 @@ def test_damaged_cache_entries_are_replaced(fresh_cache, tmp_path, compiles):
     assert len(compiles) == 3
 
 
+def test_leftovers_of_killed_processes_are_removed(fresh_cache, tmp_path):
+    old, young = fresh_cache / "work" / "old", fresh_cache / "work" / "young"
+    for folder in (old, young):
+        folder.mkdir(parents=True)
+        (folder / "unit.so").write_text("half a library")
+    os.utime(old, (0, 0))
+    compile_libraries([CompileUnit(write(tmp_path / "a.cpp", 'extern "C" int f() { return 3; }\n'))])
+    assert not old.exists() and young.exists()
+
+
 def test_identical_units_of_one_build_are_compiled_once(fresh_cache, tmp_path, compiles):
     unit = CompileUnit(write(tmp_path / "a.cpp", 'extern "C" int f() { return 3; }\n'))
     assert len(set(compile_libraries([unit, unit, unit]))) == 1
@@ -172,6 +182,7 @@ def test_scene_tests_run_end_to_end(tmp_path, monkeypatch):
     with Worker(level=2, platform="a2a3sim") as worker:
         case = next(Scale.cases("a2a3sim"))
         Scale().run_case(worker, target, case, rounds=2)
+        Scale().test_run()
         broken = Scale()
         broken.wrong = 1.0
         with pytest.raises(AssertionError, match=r"output 'y': 8 of 8 elements differ"):

@@ -45,7 +45,7 @@ class Device:
         arch = require_simulated(platform)
         self.runtime = check_runtime(runtime)
         self._library = _native.library()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._loaded: dict[str, int] = {}
         self.load_count = 0
         self._handle = self._library.simpler_device_create(int(arch == "a5"), worker_thread_count(), SIMULATED_CLUSTERS)
@@ -88,7 +88,6 @@ class Device:
 
     def run(self, callable_: ChipCallable, args: _ArgList, config: CallConfig) -> None:
         """Runs to the end. RuntimeError with the runtime's report when the run failed."""
-        handle = self.load(callable_)
         tensors, scalars = chip_records(args)
         # ChipTensor records are 64-byte aligned on the native side.
         raw = ctypes.create_string_buffer(len(tensors) + 64)
@@ -115,8 +114,11 @@ class Device:
         request.timing_markers = timing_markers_wanted()
         request.callable_hash = int(callable_.identity[:16], 16)
         message = ctypes.create_string_buffer(_MESSAGE_BYTES)
+        # Loading under the same lock: nobody can unload the code before the run has ended.
         with self._lock:
-            code = self._library.simpler_run(self._handle, handle, ctypes.byref(request), message, len(message))
+            code = self._library.simpler_run(
+                self._handle, self.load(callable_), ctypes.byref(request), message, len(message)
+            )
         if code != 0:
             raise RuntimeError(f"run failed with code {code}: {message.value.decode(errors='replace')}")
 

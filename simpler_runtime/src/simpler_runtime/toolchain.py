@@ -8,6 +8,7 @@ nothing half-written behind.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -16,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -27,6 +29,7 @@ from simpler_runtime.errors import ToolchainError
 INCLUDE_DIR = Path(__file__).parent / "include"
 
 _CACHE_FORMAT = "3"
+_LEFTOVER_SECONDS = 24 * 3600
 _BASE_FLAGS = (
     "-std=gnu++17",
     "-O3",
@@ -324,6 +327,11 @@ def _work_dir() -> tempfile.TemporaryDirectory:
 
     root = cache_dir() / "work"
     root.mkdir(parents=True, exist_ok=True)
+    # What killed processes left behind.
+    for leftover in root.iterdir():
+        with contextlib.suppress(OSError):
+            if time.time() - leftover.stat().st_mtime > _LEFTOVER_SECONDS:
+                shutil.rmtree(leftover, ignore_errors=True)
     return _Folder(dir=root, ignore_cleanup_errors=True)
 
 

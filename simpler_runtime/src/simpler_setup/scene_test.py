@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import inspect
 import sys
 from collections.abc import Iterator
@@ -134,6 +135,19 @@ class SceneTestCase:
             )
 
     # ---- building and running
+
+    def test_run(self, st_platform: str | None = None, st_worker: Worker | None = None, request: Any = None) -> None:
+        """What pytest calls: every case of every simulated platform (or of the given platform, on the given worker)."""
+        named = {name for case in self.CASES for name in case.get("platforms", ("a2a3sim",))}
+        for platform in [st_platform] if st_platform else sorted(name for name in named if name.endswith("sim")):
+            cases = list(self.cases(platform))
+            if not cases:
+                continue
+            target = self.build(platform)
+            with contextlib.ExitStack() as stack:
+                worker = st_worker or stack.enter_context(Worker(level=2, platform=platform, runtime=self._st_runtime))
+                for case in cases:
+                    self.run_case(worker, target, case)
 
     @classmethod
     def build(cls, platform: str) -> ChipCallable:
