@@ -154,7 +154,7 @@ class MemRefResolver:
     def _offset(self, node: ast.expr) -> Expr:
         found, value = self.types.evaluator.try_eval_expr(node)
         if found and isinstance(value, int):
-            return ConstInt(value, DataType.INT64)
+            return const_index(value)
         if self.types.parse_expression is None:
             raise self.types.fail(f"Cannot resolve byte offset '{ast.unparse(node)}'", node)
         return self.types.parse_expression(node)

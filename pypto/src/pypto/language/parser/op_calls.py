@@ -80,10 +80,7 @@ class OpCallsMixin(NamesMixin):
     def call_operator(self, name: str, args: list, kwargs: dict, node: ast.AST) -> Expr:
         """An operator by its IR name."""
 
-        def create(*operands: Any, span: Span, **attrs: Any) -> Expr:
-            return create_op_call(name, operands, attrs, span)
-
-        return self._run(create, args, kwargs, node, name, None)
+        return self._run(_creator(name), args, kwargs, node, name, None)
 
     # -- arguments -----------------------------------------------------------------------------------------------
 
@@ -153,6 +150,8 @@ class OpCallsMixin(NamesMixin):
         function = getattr(module, name, None) if module is not None and not name.startswith("__") else None
         if callable(function) and name in getattr(module, "__all__", ()):
             return function
+        if category.startswith("pl.builtin.") and find_op(path.removeprefix("pl.")):
+            return _creator(path.removeprefix("pl."))
         if category in _CATEGORIES and category.startswith("pl."):
             shown = f"{category} operation: {name}"
             raise self.fail(InvalidOperationError, f"Unknown {shown}", node, hint=self._near(name, module))
@@ -265,3 +264,12 @@ def with_span(value: Expr, span: Span) -> Expr:
     if type(value) is Call and not value.span.is_valid():
         return make(Call, value.op, value.args, value.kwargs, value.attrs, value.type, span)
     return value
+
+
+def _creator(name: str) -> Callable:
+    """A function that builds a call of the operator with this IR name."""
+
+    def create(*operands: Any, span: Span, **attrs: Any) -> Expr:
+        return create_op_call(name, operands, attrs, span)
+
+    return create
