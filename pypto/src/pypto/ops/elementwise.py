@@ -62,7 +62,7 @@ def tile_div(lhs: Tile, rhs: Tile, high_precision: Attr[bool] = False) -> Type:
     require_same_dtype(name, lhs, rhs, "src0", "src1")
     if not S.all_equal(lhs.type.shape, rhs.type.shape):
         raise ValueError(
-            f"{name} requires src0, src1, and dst to have the same physical shape, but got "
+            f"{name} requires src0, src1, and dst of identical physical shape, but got "
             f"{S.shape_text(lhs.type.shape)} and {S.shape_text(rhs.type.shape)}"
         )
     left, right = valid_region(lhs), valid_region(rhs)
