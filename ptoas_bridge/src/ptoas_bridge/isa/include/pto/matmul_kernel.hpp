@@ -29,7 +29,10 @@ struct ShortPairWords {
     [[gnu::always_inline]] static IntVector step(IntVector a, IntVector b, IntVector sum) {
 #if PTO_AVX512 && defined(__AVX512VNNI__) && !defined(__clang__)
         return __builtin_ia32_vpdpwssd_v16si(sum, a, b);
-#elif PTO_AVX512 && !defined(__clang__)
+#elif PTO_AVX512 && defined(__clang__)
+        using Shorts = Vector<short, 32>;
+        return sum + (IntVector)__builtin_ia32_pmaddwd512((Shorts)a, (Shorts)b);
+#elif PTO_AVX512
         using Shorts = Vector<short, 32>;
         return sum + __builtin_ia32_pmaddwd512_mask((Shorts)a, (Shorts)b, IntVector{}, 0xffff);
 #elif defined(__AVX2__) && !PTO_AVX512
