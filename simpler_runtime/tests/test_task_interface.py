@@ -282,3 +282,65 @@ def test_device_memory_of_one_chip(lab):
         worker.copy_to(device, source)
     with pytest.raises(ValueError, match="does not belong"):
         worker.free(Buffer.allocate(4, owner=None))
+
+
+def test_chip_driven_directly(lab):
+    from simpler_setup import RuntimeBuilder
+
+    from simpler_runtime import ChipWorker
+
+    chip = ChipWorker()
+    with pytest.raises(RuntimeError, match="init"):
+        chip.malloc(4)
+    chip.init(0, RuntimeBuilder("a5sim").get_binaries("tensormap_and_ringbuffer"))
+    with pytest.raises(RuntimeError, match="once"):
+        chip.init(0, None)
+    source, result = np.arange(4, dtype=np.int32), np.zeros(4, np.int32)
+    block = chip.malloc(16)
+    chip.copy_to(block, source.ctypes.data, 16)
+    body = "const ChipTensor &x = orch_args.tensor(0).ref(); CoreTaskArgs a; a.add_inout(x); rt_submit_aiv_task(0, a);"
+    double = {0: ("aiv", "for (int i = 0; i < 4; ++i) data<int>(args, 0)[i] *= 2;")}
+    handle = chip.register_callable(lab.build(body, double, count=1, platform="a5sim"))
+    args = ChipStorageTaskArgs()
+    args.add_tensor(ChipTensor.make(block, (4,), DataType.INT32, child_memory=True))
+    chip.run(handle, args, aicpu_thread_num=2)
+    chip.copy_from(result.ctypes.data, block, 16)
+    np.testing.assert_array_equal(result, source * 2)
+    with pytest.raises(ValueError, match="not inside"):
+        chip.copy_to(block, source.ctypes.data, 17)
+    chip.unregister_callable(handle)
+    chip.free(block)
+    with pytest.raises(ValueError, match="malloc returned"):
+        chip.free(block)
+    chip.finalize()
+    with pytest.raises(RuntimeError, match="finalize"):
+        chip.malloc(4)
+
+
+def test_forked_child_makes_its_own_worker(lab):
+    worker = lab.worker()
+    handle = worker.register(lab.build("", {}, count=0))
+    code = """
+import os, sys
+from simpler_runtime import ChipCallable, Worker
+program = ChipCallable.from_bytes(open(sys.argv[1], 'rb').read())
+parent = Worker(level=2, platform='a2a3sim'); parent.init(); handle = parent.register(program); parent.run(handle)
+child = os.fork()
+if child == 0:
+    try:
+        parent.run(handle)
+    except RuntimeError as error:
+        assert 'another process' in str(error)
+    else:
+        os._exit(2)
+    with Worker(level=2, platform='a2a3sim') as own:
+        own.run(own.register(program))
+    parent.close()
+    sys.exit(0)
+assert os.waitpid(child, 0)[1] == 0
+parent.run(handle); parent.close()
+"""
+    path = lab._folder / "program.bin"
+    path.write_bytes(handle.target.to_bytes())
+    worker.unregister(handle)
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=120)

@@ -4,6 +4,7 @@ from simpler_runtime.buffers import Access, Buffer, Tensor
 from simpler_runtime.build import KernelSource, build_callable
 from simpler_runtime.call_config import CallConfig, RuntimeEnv
 from simpler_runtime.callables import ArgDirection, ChipCallable, CoreCallable, TensorArgType, arg_direction_name
+from simpler_runtime.chip_worker import ChipWorker
 from simpler_runtime.comm_domain import ChipDomainContext, CommBufferSpec, CommDomainHandle
 from simpler_runtime.data_types import (
     MAX_TENSOR_DIMS,
@@ -31,6 +32,7 @@ __all__ = [
     "ChipDomainContext",
     "ChipStorageTaskArgs",
     "ChipTensor",
+    "ChipWorker",
     "CommBufferSpec",
     "CommDomainHandle",
     "CoreCallable",

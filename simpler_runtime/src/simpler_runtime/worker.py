@@ -7,6 +7,7 @@ import ctypes
 import hashlib
 import logging
 import math
+import os
 import threading
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -92,6 +93,7 @@ class Worker:
         self._buffers: dict[int, Buffer] = {}
         self._chip: Chip | None = None
         self._node: Node | None = None
+        self._process = 0
 
     # ---- life cycle
 
@@ -103,6 +105,7 @@ class Worker:
             if self._state is not WorkerState.NEW:
                 raise RuntimeError(f"Worker.init: the worker is {self._state.value}; init works once, on a new worker")
             self._state = WorkerState.INITIALIZING
+            self._process = os.getpid()
         try:
             self._start()
         except BaseException:
@@ -132,7 +135,8 @@ class Worker:
     def close(self) -> None:
         """Waits for accepted runs, stops the threads and frees the worker's buffers; later calls do nothing."""
         with self._lock:
-            if self._state is not WorkerState.READY:
+            if self._state is not WorkerState.READY or self._process != os.getpid():
+                # A forked child has the memory of a worker but none of its threads.
                 self._state = WorkerState.CLOSED
                 return
             if self._chip is not None and self._chip.on_own_thread():
@@ -161,6 +165,10 @@ class Worker:
         if self._state is not WorkerState.READY:
             raise RuntimeError(
                 f"Worker.{operation}: the worker is {self._state.value}; call init() first and not after close()"
+            )
+        if self._process != os.getpid():
+            raise RuntimeError(
+                f"Worker.{operation}: the worker was started by another process; make one after the fork"
             )
 
     # ---- callables

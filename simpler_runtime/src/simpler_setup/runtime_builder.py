@@ -16,6 +16,8 @@ class RuntimeBinaries:
     host_path: Path
     aicpu_path: Path
     aicore_path: Path
+    platform: str
+    runtime: str
 
 
 class RuntimeBuilder:
@@ -28,4 +30,4 @@ class RuntimeBuilder:
     def get_binaries(self, runtime_name: str) -> RuntimeBinaries:
         check_runtime(runtime_name)
         path = Path(library()._name)
-        return RuntimeBinaries(path, path, path)
+        return RuntimeBinaries(path, path, path, self.platform, runtime_name)
