@@ -164,3 +164,19 @@ def test_statement_form_is_flat_and_idempotent():
     before = orchestration("y = pl.add(x, x)\nif 1 > 0:\n    y = pl.mul(y, x)\nreturn y")
     once = run(before, "convert_to_ssa", "normalize_stmt_structure")
     assert ir.structural_equal(run(once, "normalize_stmt_structure"), once)
+
+
+def test_a_body_that_both_skips_and_leaves_keeps_its_carried_value():
+    body = """
+for i, (a,) in pl.range(8, init_values=(n,)):
+    if i < 2:
+        continue
+    if i > 5:
+        break
+    b = a + i
+    r = pl.yield_(b)
+return r
+"""
+    after = run(kernel(body, f"n: {S}", returns=S), "ctrl_flow_transform")
+    wanted = passes.IRPropertySet([passes.IRProperty.StructuredCtrlFlow, passes.IRProperty.TypeChecked])
+    assert passes.PropertyVerifierRegistry.verify(wanted, after) == []

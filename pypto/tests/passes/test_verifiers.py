@@ -92,3 +92,35 @@ def test_an_output_parameter_that_is_hidden_by_a_fresh_tensor():
     main = f"@pl.function(type=pl.FunctionType.Orchestration)\ndef main(self, o: pl.Out[{T}]):\n"
     broken = parse(main + "\n".join("    " + line for line in body.splitlines()))
     assert findings(P.OutParamNotShadowed, broken)
+
+
+MUTATE = f"@pl.function(type=pl.FunctionType.InCore)\ndef f(self, t: pl.InOut[{T}]) -> {T}:\n    return t\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        ("y = self.f(x)\nz = pl.add(y, y)\nreturn z", 0),
+        ("y = self.f(x)\nz = pl.add(x, y)\nreturn z", 1),
+        ("y = self.f(x)\nreturn x", 0),
+        ("for i in pl.range(4):\n    z = pl.add(x, x)\n    y = self.f(x)\nreturn x", 1),
+        ("for i, (c,) in pl.range(4, init_values=(x,)):\n    y = self.f(c)\n    r = pl.yield_(y)\nreturn r", 0),
+    ],
+)
+def test_tensors_handed_over_are_not_read_again(body, count):
+    lines = "\n".join("    " + line for line in body.splitlines())
+    main = f"@pl.function(type=pl.FunctionType.Orchestration)\ndef main(self, x: {T}):\n{lines}\n"
+    assert len(findings(P.InOutUseValid, parse(MUTATE + "\n" + main))) == count
+
+
+def test_views_have_strides_that_cover_their_rows():
+    def with_strides(*stride, layout=ir.TensorLayout.ND):
+        view = ir.TensorView([index(s) for s in stride], layout)
+        kind = ir.TensorType([index(4), index(8)], ir.DataType.FP32, None, view)
+        return of(params=[ir.Var("t", kind, SPAN)])
+
+    assert findings(P.TensorViewCanonical, with_strides(8, 1)) == []
+    assert findings(P.TensorViewCanonical, with_strides(16, 1)) == []
+    assert "smaller than packed" in findings(P.TensorViewCanonical, with_strides(4, 1))[0]
+    assert "innermost" in findings(P.TensorViewCanonical, with_strides(1, 4))[0]
+    assert "stride is empty" in findings(P.TensorViewCanonical, with_strides(layout=ir.TensorLayout.DN))[0]

@@ -127,10 +127,13 @@ class _Transform:
                     results = tuple(
                         Var(auto_name(base_name(a.name_hint), "phi", self._number()), a.type, a.span) for a in carried
                     )
+                # The paths have taken over the branch's own results (see _path).
                 branch = replace(
-                    stmt, then_body=seq(then_stmts, stmt.span), else_body=seq(else_stmts, stmt.span),
-                    return_vars=(*stmt.return_vars, *results),
-                )  # fmt: skip
+                    stmt,
+                    then_body=seq(then_stmts, stmt.span),
+                    else_body=seq(else_stmts, stmt.span),
+                    return_vars=results,
+                )
                 tail: list[Stmt] = [YieldStmt(results, stmt.span)] if carried else []
                 return [*stmts[:position], branch, *tail]
             if isinstance(stmt, ScopeStmt) and _jumps([stmt], jump):

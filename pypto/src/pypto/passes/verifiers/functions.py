@@ -12,13 +12,14 @@ from pypto.ir.stmt import (
     HierarchyScopeStmt,
     IfStmt,
     InCoreScopeStmt,
+    ReturnStmt,
     ScopeStmt,
     SpmdScopeStmt,
     Stmt,
     WhileStmt,
     flatten_to_stmts,
 )
-from pypto.ir.types import TensorType
+from pypto.ir.types import DistributedTensorType, TensorType
 from pypto.ir.visitor import IRVisitor
 from pypto.passes.diagnostics import Diagnostic
 from pypto.passes.lib.walk import direct_uses, iter_calls, iter_stmts
@@ -92,7 +93,11 @@ def verify_out_param_not_shadowed(program: Program) -> list[Diagnostic]:
 
 @_register(IRProperty.InOutUseValid)
 def verify_inout_use(program: Program) -> list[Diagnostic]:
-    """A tensor passed as InOut or Out is read afterwards through the call's result only."""
+    """A tensor passed as InOut or Out is read afterwards through the call's result only.
+
+    Returning the function's own parameter is no read: it names the argument that the caller gets back. Windows of
+    distributed tensors are shared memory that several ranks write; they may be passed on as often as needed.
+    """
     found: list[Diagnostic] = []
     for function in defined_functions(program):
         if function.func_type is not FunctionType.Group:
@@ -105,6 +110,8 @@ class _InOutUse:
 
     def __init__(self, program: Program, function: Function, found: list[Diagnostic]) -> None:
         self._program, self._function, self._found = program, function, found
+        self._params = frozenset(function.params)
+        self._seen: set[tuple[Stmt, Var]] = set()
 
     def body(self, body: Stmt | None, consumed: dict[Var, str]) -> dict[Var, str]:
         for stmt in flatten_to_stmts(body):
@@ -114,19 +121,27 @@ class _InOutUse:
     def _stmt(self, stmt: Stmt, consumed: dict[Var, str]) -> None:
         if consumed:
             for var in direct_uses(stmt):
-                if var in consumed:
+                if var not in consumed or (type(stmt) is ReturnStmt and var in self._params):
+                    continue
+                if (stmt, var) not in self._seen:
+                    self._seen.add((stmt, var))
                     message = (
                         f"'{var.name_hint}' is read in function '{self._function.name}' after it was passed as "
                         f"InOut/Out to '{consumed[var]}'; use the value that call returns"
                     )
                     self._found.append(error("InOutUseDiscipline", 1, message, stmt.span))
-                    del consumed[var]
+                del consumed[var]
         kind = type(stmt)
         if kind is IfStmt:
             other = self.body(stmt.else_body, dict(consumed))
             self.body(stmt.then_body, consumed)
             consumed.update(other)
-        elif kind is ForStmt or kind is WhileStmt or isinstance(stmt, ScopeStmt):
+        elif kind is ForStmt or kind is WhileStmt:
+            for _ in range(2):  # the second time with what an earlier iteration consumed
+                for arg in stmt.iter_args:
+                    consumed.pop(arg, None)
+                self.body(stmt.body, consumed)
+        elif isinstance(stmt, ScopeStmt):
             self.body(stmt.body, consumed)
         elif kind is AssignStmt or hasattr(stmt, "expr"):
             value = stmt.value if kind is AssignStmt else stmt.expr
@@ -142,7 +157,8 @@ class _InOutUse:
         if callee is None:
             return
         for arg, direction in zip(value.args, callee.param_directions):
-            if direction is not ParamDirection.In and isinstance(arg, Var) and arg is not target:
+            shared = isinstance(arg.type, DistributedTensorType)
+            if direction is not ParamDirection.In and isinstance(arg, Var) and arg is not target and not shared:
                 consumed[arg] = callee.name
 
 
@@ -193,7 +209,6 @@ def verify_orchestration_references(program: Program) -> list[Diagnostic]:
 @_register(IRProperty.ReturnParamsExplicit)
 def verify_return_params_explicit(program: Program) -> list[Diagnostic]:
     """A returned tensor that writes back a parameter is that parameter."""
-    from pypto.ir.stmt import ReturnStmt
     from pypto.passes.lib.lineage import Lineage
 
     types = (FunctionType.InCore, FunctionType.AIC, FunctionType.AIV, FunctionType.Group, FunctionType.Spmd,

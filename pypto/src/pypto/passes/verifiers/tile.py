@@ -6,12 +6,12 @@ from pypto.ir.dtype import DataType
 from pypto.ir.enums import AtomicType, MemorySpace
 from pypto.ir.expr import Call, Expr, GlobalVar, MakeTuple, const_value
 from pypto.ir.program import Program
-from pypto.ir.stmt import AssignStmt
+from pypto.ir.stmt import AssignStmt, Stmt
 from pypto.ir.types import TensorType, TileType
 from pypto.ops.registry import find_op
 from pypto.passes.context import backend_handler
 from pypto.passes.diagnostics import Diagnostic
-from pypto.passes.lib.walk import defined_vars, iter_calls, iter_stmts
+from pypto.passes.lib.walk import defined_vars, iter_calls, iter_stmts, stmt_call
 from pypto.passes.properties import IRProperty
 from pypto.passes.verification import PropertyVerifierRegistry
 from pypto.passes.verifiers.base import defined_functions, error, incore_functions
@@ -85,14 +85,20 @@ def verify_tile_memory(program: Program) -> list[Diagnostic]:
 
 @_register(IRProperty.HasMemRefs)
 def verify_has_memrefs(program: Program) -> list[Diagnostic]:
-    """Every tile variable names its allocation."""
+    """Every tile variable names its allocation; tiles popped from a pipe lie in its slots."""
     return [
         error("HasMemRefs", 1, f"tile '{var.name_hint}' has no MemRef in '{function.name}'", stmt.span)
         for function in incore_functions(program)
         for stmt in iter_stmts(function.body)
+        if not _pops(stmt)
         for var in defined_vars(stmt)
         if isinstance(var.type, TileType) and var.type.memref is None
     ]
+
+
+def _pops(stmt: Stmt) -> bool:
+    call = stmt_call(stmt)
+    return call is not None and call.op.name.startswith("tile.tpop_from_")
 
 
 @_register(IRProperty.AllocatedMemoryAddr)
@@ -176,7 +182,7 @@ def verify_atomic_dtypes(program: Program) -> list[Diagnostic]:
                 names = ", ".join(sorted(map(_short, allowed)))
                 message = (
                     f"{call.op.name} with atomic add on a {_short(target.type.dtype)} tensor in '{function.name}': "
-                    f"backend {handler.name} combines {names} only"
+                    f"backend {handler.name} ({handler.arch}) combines {names} only; Ascend910B takes bf16 too"
                 )
                 found.append(error("AtomicAddDtypeValid", 1, message, stmt.span))
     return found

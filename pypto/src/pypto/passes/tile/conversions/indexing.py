@@ -159,25 +159,26 @@ def _paged_gather(ctx: ConversionContext, args: list[Expr], kwargs: dict[str, An
     options: dict[str, Any] = {"dtype": source.type.dtype, "target_memory": kwargs.get("space", MemorySpace.Mat)}
     if transposed:
         options["transpose"] = True
-    acc = ctx.emit("paged_gather_acc", "tile.create", [extents(shape)], options)
     axis = len(indices.type.shape) - 1
     count = ctx.emit("paged_gather_rows", "tensor.dim", [indices, const_index(axis)])
+    acc = ctx.emit("paged_gather_acc", "tile.create", [extents(shape)], options)
 
     def row(inner: ConversionContext, i: Var, carry: IterArg) -> Expr:
         lead = [0] * axis
         number = inner.emit("paged_gather_idx", "tensor.read", [indices, extents([*lead, i])])
-        position = cast(number, DataType.INDEX, ctx.span)
         index_t = DataType.INDEX
+        position = inner.let("paged_gather_pos", cast(number, index_t, ctx.span))
         page = inner.let("paged_gather_page", FloorDiv(position, const_index(block), index_t, ctx.span))
         inside = inner.let("paged_gather_in", FloorMod(position, const_index(block), index_t, ctx.span))
         table_lead = [0] * (len(table.type.shape) - 1)
         physical = inner.emit("paged_gather_block", "tensor.read", [table, extents([*table_lead, page])])
-        start = Mul(cast(physical, index_t, ctx.span), const_index(block), index_t, ctx.span)
+        physical = inner.let("paged_gather_phys", cast(physical, index_t, ctx.span))
+        start = Mul(physical, const_index(block), index_t, ctx.span)
         address = inner.let("paged_gather_row", Add(start, inside, index_t, ctx.span))
         destination = [0, i] if transposed else [i, 0]
         operands = [carry, source, extents(destination), extents([address, kwargs.get("col_off", 0)]),
                     extents([1, size])]  # fmt: skip
-        return inner.emit("paged_gather_next", "tile.gather_row", operands, {"transpose": True} if transposed else {})
+        return inner.emit("paged_gather_next", "tile.gather_row", operands, {"transpose": transposed})
 
     return _loop(ctx, ("paged_gather_i", "paged_gather_ia", "paged_gather_rv"), count, acc, row)
 
