@@ -306,6 +306,8 @@ def test_chip_driven_directly(lab):
     chip.run(handle, args, aicpu_thread_num=2)
     chip.copy_from(result.ctypes.data, block, 16)
     np.testing.assert_array_equal(result, source * 2)
+    with pytest.raises(ValueError, match=r"2\.\.5, got 6"):
+        chip.run(handle, args, aicpu_thread_num=6)
     with pytest.raises(ValueError, match="not inside"):
         chip.copy_to(block, source.ctypes.data, 17)
     chip.unregister_callable(handle)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 from typing import Any
 
 from simpler_runtime.buffers import Buffer
@@ -31,9 +32,7 @@ class ChipWorker:
         if self._worker is not None or self._finalized:
             raise RuntimeError("ChipWorker.init works once")
         if log_level is not None:
-            from simpler_setup.log_config import configure_logging
-
-            configure_logging(log_level)
+            logging.getLogger("simpler").setLevel(log_level)
         worker = Worker(
             level=2, platform=bins.platform, runtime=bins.runtime, device_id=device_id, enable_sdma=enable_sdma
         )

@@ -10,7 +10,7 @@ import threading
 from simpler_runtime import _native
 from simpler_runtime.call_config import CallConfig
 from simpler_runtime.callables import CORE_TYPES, DEFAULT_CONFIG, ChipCallable
-from simpler_runtime.platforms import SIMULATED_CLUSTERS, check_runtime, require_simulated
+from simpler_runtime.platforms import AICPU_THREAD_LIMITS, SIMULATED_CLUSTERS, check_runtime, require_simulated
 from simpler_runtime.task_args import _ArgList, chip_records
 
 LOG_TIMING = 25
@@ -44,6 +44,7 @@ class Device:
     def __init__(self, platform: str, runtime: str) -> None:
         arch = require_simulated(platform)
         self.runtime = check_runtime(runtime)
+        self.arch = arch
         self._library = _native.library()
         self._lock = threading.RLock()
         self._loaded: dict[str, int] = {}
@@ -88,6 +89,9 @@ class Device:
 
     def run(self, callable_: ChipCallable, args: _ArgList, config: CallConfig) -> None:
         """Runs to the end. RuntimeError with the runtime's report when the run failed."""
+        limit = AICPU_THREAD_LIMITS[self.arch]
+        if config.aicpu_thread_num > limit:
+            raise ValueError(f"aicpu_thread_num must be 0 (auto) or in 2..{limit}, got {config.aicpu_thread_num}")
         tensors, scalars = chip_records(args)
         # ChipTensor records are 64-byte aligned on the native side.
         raw = ctypes.create_string_buffer(len(tensors) + 64)

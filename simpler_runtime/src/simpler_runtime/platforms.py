@@ -8,6 +8,7 @@ PLATFORMS = ("a2a3", "a2a3sim", "a5", "a5sim")
 RUNTIMES = ("tensormap_and_ringbuffer", "host_build_graph")
 DEFAULT_RUNTIME = RUNTIMES[0]
 SIMULATED_CLUSTERS = 8
+AICPU_THREAD_LIMITS = {"a2a3": 4, "a5": 5}
 
 _LEVEL_WORDS = {0: "core", 2: "chip", 3: "node", 4: "network1", 5: "network2", 6: "network3"}
 
