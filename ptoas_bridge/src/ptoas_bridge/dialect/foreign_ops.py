@@ -63,18 +63,18 @@ FLOAT_PREDICATES = [
     "true",
 ]
 
-op("arith.constant", form="constant", results=1, pure=True)
+op("arith.constant", form="constant", results=1)
 for _name in INTEGER_BINARY + FLOAT_BINARY:
-    op("arith." + _name, "lhs rhs", form="arith_binary", results=1, pure=True)
-op("arith.negf", "value", form="arith_unary", results=1, pure=True)
+    op("arith." + _name, "lhs rhs", form="arith_binary", results=1)
+op("arith.negf", "value", form="arith_unary", results=1)
 for _name in WIDE_RESULT:
-    op("arith." + _name, "lhs rhs", form="arith_wide", results=2, pure=True)
+    op("arith." + _name, "lhs rhs", form="arith_wide", results=2)
 for _name in CASTS:
-    op("arith." + _name, "value", form="arith_cast", results=1, pure=True)
-op("arith.cmpi", "lhs rhs", form="compare", results=1, pure=True)
-op("arith.cmpf", "lhs rhs", form="compare", results=1, pure=True)
-op("arith.select", "condition true_value false_value", form="select", results=1, pure=True)
-op("builtin.unrealized_conversion_cast", "value", form="arith_cast", results=1, pure=True)
+    op("arith." + _name, "value", form="arith_cast", results=1)
+op("arith.cmpi", "lhs rhs", form="compare", results=1)
+op("arith.cmpf", "lhs rhs", form="compare", results=1)
+op("arith.select", "condition true_value false_value", form="select", results=1)
+op("builtin.unrealized_conversion_cast", "value", form="arith_cast", results=1)
 
 op("scf.for", form="scf_for")
 op("scf.if", form="scf_if")

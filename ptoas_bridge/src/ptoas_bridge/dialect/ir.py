@@ -61,16 +61,6 @@ class Operation:
             elif value is not None:
                 yield value
 
-    def replace_operand(self, old: Value, new: Value) -> None:
-        """Use `new` wherever this operation used `old`."""
-        self.ins = [new if v is old else v for v in self.ins]
-        self.outs = [new if v is old else v for v in self.outs]
-        for key, value in self.named.items():
-            if isinstance(value, list):
-                self.named[key] = [new if v is old else v for v in value]
-            elif value is old:
-                self.named[key] = new
-
     def __repr__(self) -> str:
         return f"<{self.name} at token {self.at}>"
 

@@ -35,7 +35,6 @@ class OpSpec:
     results: int = 0
     dtypes: tuple[str, str] | None = None
     arch: str | None = None
-    pure: bool = False
     ins_range: tuple[int, int] = (0, 0)
     """Least and greatest number of `ins` operands."""
     outs_range: tuple[int, int] = (0, 0)
@@ -81,7 +80,6 @@ def op(
     dtypes: str | None = None,
     a5: str = "",
     arch: str | None = None,
-    pure: bool = False,
 ) -> OpSpec:
     """Declare `pto.<name>` (or a foreign operation when `name` has a dialect prefix) in the table."""
     full = name if name.split(".")[0] in ("arith", "scf", "func", "builtin") else "pto." + name
@@ -89,7 +87,7 @@ def op(
     scratch = next((i for i, role in enumerate(inputs) if role.name.startswith("tmp")), -1)
     spec = OpSpec(
         full, inputs, outputs, form, pipe, call or name.upper().replace(".", "_"), attrs or {}, results,
-        None if dtypes is None else (dtypes, a5), arch, pure, _range(inputs), _range(outputs), scratch,
+        None if dtypes is None else (dtypes, a5), arch, _range(inputs), _range(outputs), scratch,
     )  # fmt: skip
     REGISTRY[full] = spec
     return spec

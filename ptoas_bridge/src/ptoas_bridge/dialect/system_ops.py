@@ -6,14 +6,14 @@ from .spec import op
 
 
 def _pointers_and_views() -> None:
-    op("addptr", "ptr offset", form="addptr", results=1, pure=True)
-    op("ptrtoint", "ptr", form="cast", results=1, pure=True)
-    op("inttoptr", "address", form="cast", results=1, pure=True)
-    op("castptr", "value", form="cast", results=1, pure=True)
-    op("make_tensor_view", "ptr", form="make_tensor_view", results=1, pure=True, attrs={"layout": "layout"})
-    op("get_tensor_view_dim", "view index", form="view_query", results=1, pure=True)
-    op("get_tensor_view_stride", "view index", form="view_query", results=1, pure=True)
-    op("partition_view", "view", form="partition_view", results=1, pure=True)
+    op("addptr", "ptr offset", form="addptr", results=1)
+    op("ptrtoint", "ptr", form="cast", results=1)
+    op("inttoptr", "address", form="cast", results=1)
+    op("castptr", "value", form="cast", results=1)
+    op("make_tensor_view", "ptr", form="make_tensor_view", results=1, attrs={"layout": "layout"})
+    op("get_tensor_view_dim", "view index", form="view_query", results=1)
+    op("get_tensor_view_stride", "view index", form="view_query", results=1)
+    op("partition_view", "view", form="partition_view", results=1)
     op("load_scalar", "ptr offset", form="load_scalar", pipe="S", results=1)
     op("store_scalar", "value ptr offset", form="store_scalar", pipe="S")
 
@@ -21,8 +21,8 @@ def _pointers_and_views() -> None:
 def _tiles() -> None:
     op("alloc_tile", form="alloc", results=1)
     op("alloc_multi_tile", form="alloc", results=1)
-    op("multi_tile_get", "tiles index", form="multi_tile_get", results=1, pure=True)
-    op("subview", "source", form="subview", results=1, pure=True)
+    op("multi_tile_get", "tiles index", form="multi_tile_get", results=1)
+    op("subview", "source", form="subview", results=1)
     op("treshape", "source", form="cast", results=1)
     op("bitcast", "source", form="cast", results=1)
     op("set_validshape", "tile rows cols", form="set_validshape", pipe=None)
@@ -79,7 +79,7 @@ def _runtime_values() -> None:
         ("get_subblock_idx", "get_subblockid"),
         ("get_subblock_num", "get_subblockdim"),
     ):
-        op(name, form="runtime_value", results=1, call=call, pure=True)
+        op(name, form="runtime_value", results=1, call=call)
     op("section.cube", form="section")
     op("section.vector", form="section")
     op("print", "args*", form="print")

@@ -306,5 +306,4 @@ def opaque(text: str) -> OpaqueType:
     return _intern(("opaque", text), lambda: OpaqueType(text))
 
 
-PIPE = opaque("!pto.pipe")
 MERGE_COUNTS = opaque("vector<4xi16>")

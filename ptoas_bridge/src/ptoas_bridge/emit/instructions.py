@@ -6,7 +6,7 @@ from ..dialect import types as T
 from ..dialect.enums import EnumAttr
 from ..dialect.ir import Operation, Value
 from ..errors import UnsupportedFeatureError
-from .cpp_types import camel, cpp_type, enum_value, tile_type
+from .cpp_types import camel, cpp_type, enum_value
 from .function import FunctionEmitter, emits
 
 
@@ -307,6 +307,3 @@ def _tquant(e: FunctionEmitter, op: Operation) -> None:
 @emits("pto.set_quant_scalar", "pto.set_quant_vector")
 def _set_quant(e: FunctionEmitter, op: Operation) -> None:
     _call(e, op.spec.call, [e.use(op.ins[0])])
-
-
-__all__ = ["emit_default", "tile_type"]

@@ -17,7 +17,6 @@ _ARCH = re.compile(r"pto\.target_arch\"?\s*=\s*\"([^\"]*)\"")
 _ARCH_NAMES = {"a2": "a3", "a3": "a3", "a2a3": "a3", "a5": "a5"}
 
 _TILE_STARTS = [[word] for word in ("vec", "mat", "left", "right", "acc", "bias", "scaling")]
-ENTRY_ATTRIBUTES = ("pto.entry", "pto.kernel", "pto.aicore")
 
 
 def resolve_arch(text: str, arch: str | None) -> str:

@@ -22,7 +22,6 @@ _MOVES = {
     ("mat", "bias"): "PIPE_MTE1", ("mat", "scaling"): "PIPE_MTE1", ("acc", "vec"): "PIPE_FIX",
     ("acc", "mat"): "PIPE_FIX", ("vec", "mat"): "PIPE_MTE3", ("mat", "mat"): "PIPE_MTE1",
 }  # fmt: skip
-_SCALAR_MEMORY = ("pto.load_scalar", "pto.store_scalar", "pto.tgetval", "pto.tsetval")
 
 
 def pipe_of(op: Operation) -> str | None:
@@ -89,8 +88,3 @@ def _pipe_effects(op: Operation, arch: str) -> Effects:
         return Effects(pipe, [], _ranges(op.results))
     reserved = popped_buffer(op)
     return Effects(pipe, [], [] if reserved is None else [reserved])
-
-
-def is_scalar_access(op: Operation) -> bool:
-    """Whether the operation is a scalar read or write of memory."""
-    return op.name in _SCALAR_MEMORY
