@@ -1,8 +1,9 @@
 """Runs every Python script of a folder in its own process and prints a table.
 
-    python -m pypto_lib.run_scripts PATH ... [--timeout S] [--jobs N] [--platform P]
+    python -m pypto_lib.run_scripts PATH ... [--timeout S] [--jobs N] [--platform P] [--root DIR]
 
-A script succeeds when it ends with status 0. ``--platform`` is passed on to scripts that know the option.
+A script succeeds when it ends with status 0. ``--platform`` is passed on to scripts that know the option; ``--root``
+is a folder that scripts import from (the top of their checkout).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class ScriptResult:
 
 
 def find_scripts(paths: Iterable[Path]) -> list[Path]:
-    """The scripts themselves and those below the folders, without ``__init__.py``; ``ValueError`` for a missing path."""
+    """The scripts and those below the folders, without private files; ``ValueError`` for a missing path."""
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -42,14 +43,15 @@ def find_scripts(paths: Iterable[Path]) -> list[Path]:
     return found
 
 
-def run_script(path: Path, timeout: float, platform: str | None) -> ScriptResult:
+def run_script(path: Path, timeout: float, platform: str | None, root: Path | None = None) -> ScriptResult:
     """One script in a process of its own, in a scratch folder."""
     command = [sys.executable, str(path.resolve())]
     if platform is not None and "--platform" in path.read_text(encoding="utf-8"):
         command += ["--platform", platform]
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as scratch:
-        environment = dict(os.environ, PYPTO_PROG_BUILD_DIR=scratch, PYTHONPATH=str(_package_root(path)))
+        folders = [str(_package_root(path))] + ([str(root.resolve())] if root else [])
+        environment = dict(os.environ, PYPTO_PROG_BUILD_DIR=scratch, PYTHONPATH=os.pathsep.join(folders))
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=timeout, cwd=scratch, env=environment, check=False
@@ -75,6 +77,7 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds for one script")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--platform")
+    parser.add_argument("--root", type=Path)
     options = parser.parse_args()
     try:
         scripts = find_scripts(options.paths)
@@ -82,7 +85,7 @@ def main() -> int:
         parser.error(str(error))
     results = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        for result in pool.map(lambda p: run_script(p, options.timeout, options.platform), scripts):
+        for result in pool.map(lambda p: run_script(p, options.timeout, options.platform, options.root), scripts):
             results.append(result)
             state = "ok  " if result.ok else "FAIL"
             name = "/".join(result.path.parts[-2:])
