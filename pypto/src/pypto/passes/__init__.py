@@ -3,7 +3,7 @@
 ``passes.<name>()`` builds a pass; ``PassManager`` holds the default strategy (``passes/pipeline.py``).
 """
 
-from pypto.passes import l0_tile_chooser
+from pypto.passes import l0_tile_chooser, stmt_dependency_analysis
 from pypto.passes.context import (
     DiagnosticPhase,
     MemoryPlanner,

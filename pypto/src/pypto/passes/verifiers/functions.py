@@ -10,20 +10,18 @@ from pypto.ir.stmt import (
     ClusterScopeStmt,
     ForStmt,
     HierarchyScopeStmt,
-    IfStmt,
     InCoreScopeStmt,
     ReturnStmt,
     ScopeStmt,
     SpmdScopeStmt,
-    Stmt,
-    WhileStmt,
     flatten_to_stmts,
 )
-from pypto.ir.types import DistributedTensorType, TensorType
+from pypto.ir.types import TensorType
 from pypto.ir.visitor import IRVisitor
 from pypto.passes.diagnostics import Diagnostic
-from pypto.passes.lib.walk import direct_uses, iter_calls, iter_stmts
+from pypto.passes.lib.walk import iter_calls, iter_stmts
 from pypto.passes.properties import IRProperty
+from pypto.passes.stmt_dependency_analysis import inout_violations
 from pypto.passes.verification import PropertyVerifierRegistry
 from pypto.passes.verifiers.base import defined_functions, error
 
@@ -101,65 +99,8 @@ def verify_inout_use(program: Program) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     for function in defined_functions(program):
         if function.func_type is not FunctionType.Group:
-            _InOutUse(program, function, found).body(function.body, {})
+            found += inout_violations(function.body, program, function)
     return found
-
-
-class _InOutUse:
-    """Walks in program order with the variables that a call consumed; assigning one again revives it."""
-
-    def __init__(self, program: Program, function: Function, found: list[Diagnostic]) -> None:
-        self._program, self._function, self._found = program, function, found
-        self._params = frozenset(function.params)
-        self._seen: set[tuple[Stmt, Var]] = set()
-
-    def body(self, body: Stmt | None, consumed: dict[Var, str]) -> dict[Var, str]:
-        for stmt in flatten_to_stmts(body):
-            self._stmt(stmt, consumed)
-        return consumed
-
-    def _stmt(self, stmt: Stmt, consumed: dict[Var, str]) -> None:
-        if consumed:
-            for var in direct_uses(stmt):
-                if var not in consumed or (type(stmt) is ReturnStmt and var in self._params):
-                    continue
-                if (stmt, var) not in self._seen:
-                    self._seen.add((stmt, var))
-                    message = (
-                        f"'{var.name_hint}' is read in function '{self._function.name}' after it was passed as "
-                        f"InOut/Out to '{consumed[var]}'; use the value that call returns"
-                    )
-                    self._found.append(error("InOutUseDiscipline", 1, message, stmt.span))
-                del consumed[var]
-        kind = type(stmt)
-        if kind is IfStmt:
-            other = self.body(stmt.else_body, dict(consumed))
-            self.body(stmt.then_body, consumed)
-            consumed.update(other)
-        elif kind is ForStmt or kind is WhileStmt:
-            for _ in range(2):  # the second time with what an earlier iteration consumed
-                for arg in stmt.iter_args:
-                    consumed.pop(arg, None)
-                self.body(stmt.body, consumed)
-        elif isinstance(stmt, ScopeStmt):
-            self.body(stmt.body, consumed)
-        elif kind is AssignStmt or hasattr(stmt, "expr"):
-            value = stmt.value if kind is AssignStmt else stmt.expr
-            target = stmt.var if kind is AssignStmt else None
-            self._call(value, target, consumed)
-            if target is not None:
-                consumed.pop(target, None)
-
-    def _call(self, value, target: Var | None, consumed: dict[Var, str]) -> None:
-        if not isinstance(value, (Call, Submit)) or not isinstance(value.op, GlobalVar):
-            return
-        callee = self._program.get_function(value.op.name)
-        if callee is None:
-            return
-        for arg, direction in zip(value.args, callee.param_directions):
-            shared = isinstance(arg.type, DistributedTensorType)
-            if direction is not ParamDirection.In and isinstance(arg, Var) and arg is not target and not shared:
-                consumed[arg] = callee.name
 
 
 def _remaining_scopes(program: Program, scope: type, types: tuple, rule: str, text: str) -> list[Diagnostic]:
