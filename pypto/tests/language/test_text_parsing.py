@@ -178,3 +178,22 @@ def test_printed_forms_are_read_back():
     assert [v.name_hint for v in loop.return_vars] == ["r"]
     assert loop.iter_args[0].type.memref is not None
     round_trip(program)
+
+
+def test_offsets_and_builtin_operators_as_printed():
+    text = """
+@pl.function
+def f(x: pl.Tensor[[8, 16], pl.FP32, pl.MemRef("mem_ddr_0", pl.const(0, pl.INT64), 512)]):
+    y: pl.Tensor[[8, 16], pl.FP32, pl.MemRef("mem_ddr_0", 0, 512)] = pl.tensor.adds(x, 1.0)
+    return y
+"""
+    f = pl.parse(text)
+    assert f.params[0].type.memref.byte_offset_.dtype == pl.INT64
+    assert statements(f)[0].var.type.memref.byte_offset_.dtype == pl.INDEX
+    round_trip(f)
+
+
+def test_task_edges_do_not_belong_on_operators():
+    text = FUNCTION.replace("x, 1.0)", 'x, 1.0, attrs={"manual_dep_edges": [x]})')
+    with pytest.raises(ParserSyntaxError, match=r"'manual_dep_edges' does not belong on pl\.add"):
+        pl.parse(text)

@@ -67,7 +67,8 @@ class MemRefResolver:
         base = self._pointer(args[0])
         offset = self._offset(args[1])
         size = self._int(args[2], "size")
-        key = (id(base), offset.value if isinstance(offset, ConstInt) else id(offset), size, slots)
+        place = (offset.value, offset.dtype) if isinstance(offset, ConstInt) else id(offset)
+        key = (id(base), place, size, slots)
         if key not in self.regions:
             self.regions[key] = MemRef(base, offset, size, slots=slots)
         return self.regions[key]
@@ -152,6 +153,8 @@ class MemRefResolver:
         return self.regions[key]
 
     def _offset(self, node: ast.expr) -> Expr:
+        if isinstance(node, ast.Call) and _leaf(node.func) == "const" and len(node.args) == 2:
+            return ConstInt(self._int(node.args[0], "byte offset"), self.types.resolve_dtype(node.args[1]))
         found, value = self.types.evaluator.try_eval_expr(node)
         if found and isinstance(value, int):
             return const_index(value)

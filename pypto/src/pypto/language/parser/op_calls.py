@@ -44,7 +44,7 @@ class OpCallsMixin(NamesMixin):
             if keyword.arg is None:
                 raise self.unsupported("Keyword unpacking (**kwargs) is not supported", node)
             if keyword.arg == "attrs":
-                attrs = self.parse_attrs(keyword.value)
+                attrs = self._operator_attrs(path, keyword.value)
             else:
                 kwargs[keyword.arg] = self.operator_argument(keyword.value, keyword=True)
         self._type_float_operands(name, args)
@@ -55,6 +55,19 @@ class OpCallsMixin(NamesMixin):
                 Call, result.op, result.args, result.kwargs, {**result.attrs, **attrs}, result.type, result.span
             )
         return result
+
+    def _operator_attrs(self, path: str, node: ast.expr) -> dict[str, Any]:
+        """``attrs={...}`` of an operator; task edges belong to submits, scopes and dummy tasks only."""
+        attrs = self.parse_attrs(node)
+        for key in ("manual_dep_edges", "dummy_task"):
+            if key in attrs and path != "pl.system.task_dummy":
+                raise self.fail(
+                    ParserSyntaxError,
+                    f"Attribute '{key}' does not belong on {path}()",
+                    node,
+                    hint="Task edges are written with deps=[...] of pl.submit, a scope, or pl.system.task_dummy",
+                )
+        return attrs
 
     @staticmethod
     def _type_float_operands(name: str, args: list) -> None:
