@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import logging
 from typing import Any
@@ -51,7 +52,7 @@ class ChipWorker:
 
     def run(self, handle: CallableHandle, args: Any = None, config: CallConfig | None = None, **overrides: Any) -> None:
         """Runs to the end; keyword arguments replace fields of the configuration."""
-        config = config or CallConfig()
+        config = copy.copy(config) if config is not None else CallConfig()
         for name, value in overrides.items():
             setattr(config, name, value)
         self._ready("run").run(handle, args, config)
