@@ -197,3 +197,8 @@ def test_task_edges_do_not_belong_on_operators():
     text = FUNCTION.replace("x, 1.0)", 'x, 1.0, attrs={"manual_dep_edges": [x]})')
     with pytest.raises(ParserSyntaxError, match=r"'manual_dep_edges' does not belong on pl\.add"):
         pl.parse(text)
+
+
+def test_expressions_nested_too_deeply():
+    with pytest.raises((SyntaxError, ParserSyntaxError), match="nested too deeply|recursion depth"):
+        pl.parse(f"@pl.function\ndef f(n: pl.Scalar[pl.INDEX]):\n    y = n{' + n' * 5000}\n    return y\n")

@@ -69,6 +69,8 @@ def _parse(code: str, filename: str, source_map: Mapping | None) -> Function | P
         compiled = compile(tree, filename, "exec", flags=_FLAGS, dont_inherit=True)
     except SyntaxError as error:
         raise SyntaxError(f"Failed to compile code from {filename}: {error}") from error
+    except RecursionError:
+        raise SyntaxError(f"Failed to compile code from {filename}: an expression is nested too deeply") from None
     namespace = _namespace(tree)
     parsed = parse_file(lines, tree)
     with text_source(filename, parsed, source_map):
