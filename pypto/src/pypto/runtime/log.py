@@ -9,12 +9,13 @@ import os
 from pypto.logging import LogLevel, set_log_level
 
 _LEVELS = {"debug": 10, "info": 20, "timing": 25, "warn": 30, "warning": 30, "error": 40, "null": 60}
+_DEFAULT = 25
 _logger = logging.getLogger("simpler")
 
 
 def log_level() -> int:
-    """The current threshold."""
-    return _logger.level
+    """The current threshold; 25 (timing) until one is set. Timing markers are printed only once it was set."""
+    return _logger.level or _DEFAULT
 
 
 def configure_log(level: int | str, *, sync_pypto: bool = False) -> None:
@@ -43,10 +44,11 @@ def _compiler_level(value: int) -> LogLevel:
 
 
 def _bootstrap() -> None:
-    value = _LEVELS.get(os.environ.get("PYPTO_RUNTIME_LOG", "").lower(), 25)
-    _logger.setLevel(value)
+    value = _LEVELS.get(os.environ.get("PYPTO_RUNTIME_LOG", "").lower())
+    if value is not None:
+        _logger.setLevel(value)
     if os.environ.get("PYPTO_RUNTIME_LOG_SYNC") == "1" and "PYPTO_RUNTIME_LOG" in os.environ:
-        set_log_level(_compiler_level(value))
+        set_log_level(_compiler_level(value or _DEFAULT))
 
 
 _bootstrap()
