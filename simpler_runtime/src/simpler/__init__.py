@@ -2,7 +2,7 @@
 
 from simpler_runtime.worker import Worker
 
-__all__ = ["Worker", "task_interface"]
+__all__ = ["Worker"]
 
 
 def __getattr__(name: str):

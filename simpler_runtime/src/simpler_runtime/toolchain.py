@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.util
 import json
 import os
 import platform
@@ -109,10 +110,8 @@ def _find_compiler(configured: str, _path: str) -> Compiler:
         program = shutil.which(name)
         if program is not None:
             return _describe((program,))
-    try:
-        import ziglang  # noqa: F401
-    except ImportError:
-        raise ToolchainError(_NO_COMPILER) from None
+    if importlib.util.find_spec("ziglang") is None:
+        raise ToolchainError(_NO_COMPILER)
     return _describe((sys.executable, "-m", "ziglang", "c++"))
 
 

@@ -190,7 +190,7 @@ class Worker:
             raise RuntimeError(f"Worker.register: the worker is {self._state.value}")
         with self._lock:
             self._references[digest] = self._references.get(digest, 0) + 1
-        if self._chip is not None:
+        if self._chip is not None and isinstance(target, ChipCallable):
             self._chip.device.load(target)
         return CallableHandle(self, target, digest)
 
