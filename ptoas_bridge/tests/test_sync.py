@@ -307,3 +307,96 @@ def test_popped_tiles_are_ordered_with_their_readers(arch):
         "TPOP", f"set_flag({pop_pipe}, V, 0)", f"wait_flag({pop_pipe}, V, 0)", "TABS", f"set_flag(V, {pop_pipe}, 0)",
         f"wait_flag(V, {pop_pipe}, 0)", "TFREE",
     ]  # fmt: skip
+
+
+# --- multi-buffered loops ----------------------------------------------------------------------------------------
+
+
+def multi_buffer_loop(count: int, trips: int, between: str = "") -> str:
+    multi = f"!pto.multi_tile_buf<{TB}, count={count}>"
+    return kernel(
+        VIEWS
+        + allocations(65536, 73728)
+        + f"""\
+  %n = arith.constant {count} : index
+  %trips = arith.constant {trips} : index
+  %m = pto.alloc_multi_tile addr = %a0 : {multi}
+  scf.for %i = %c0 to %trips step %c1 {{
+    %k = arith.remsi %i, %n : index
+    %s = pto.multi_tile_get %m[%k] : {multi} -> {TB}
+    {LOAD.format("%s")}{between}{ABS.format("%s", "%t0")}{STORE.format("%t0")}
+  }}""",
+        attrs=VECTOR,
+    )
+
+
+def slot_trace(module, count: int, trips: int) -> list[tuple[Operation, int]]:
+    """Operations of one execution with the slot index of their iteration."""
+    trace = []
+    for op in module.functions[0].body.ops:
+        if op.name == "scf.for":
+            trace += [(inner, i % count) for i in range(trips) for inner in op.regions[0].ops]
+        else:
+            trace.append((op, 0))
+    return trace
+
+
+def in_slot(memory, slot: int):
+    """The bytes a run-time slot really is."""
+    return memory if memory.root is None or memory.space == "gm" else memory._replace(
+        low=memory.low + slot * 4096, high=memory.low + (slot + 1) * 4096)  # fmt: skip
+
+
+@pytest.mark.parametrize("arch", ["a3", "a5"])
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("trips", [0, 1, 2, 5, 7])
+@pytest.mark.parametrize("between", ["", ABS.format("%t1", "%t0"), LOAD.format("%t1") + ABS.format("%t1", "%s")])
+def test_slots_are_ordered_by_their_own_events(arch, count, trips, between):
+    module = parse_module(multi_buffer_loop(count, trips, between), arch=arch)
+    insert_sync(module)
+    issued, known, flags, done = {}, {}, {}, []
+    for number, (op, slot) in enumerate(slot_trace(module, count, trips)):
+        if "_flag" in op.name:
+            event = slot if op.ins else int(op.attrs["event"].value[-1])
+            key = (op.attrs["src"].value, op.attrs["dst"].value, event)
+            if "set" in op.name:
+                assert key not in flags
+                flags[key] = issued.get(key[0], set()) | known.get(key[0], set())
+            else:
+                known.setdefault(key[1], set()).update(flags.pop(key))
+            continue
+        if op.name == "pto.barrier":
+            pipe = op.attrs["pipe"].value
+            known.setdefault(pipe, set()).update(issued.get(pipe, ()))
+            continue
+        found = effects_of(op, arch)
+        if found is None:
+            continue
+        reads, writes = ([in_slot(m, slot) for m in ranges] for ranges in (found.reads, found.writes))
+        for earlier, pipe, other_reads, other_writes in done:
+            conflict = any(overlaps(w, m) for w in writes for m in other_reads + other_writes)
+            conflict = conflict or any(overlaps(r, w) for r in reads for w in other_writes)
+            in_order = pipe == found.pipe and (pipe == "PIPE_S" or (pipe == "PIPE_V" and arch == "a5"))
+            assert not conflict or earlier in known.get(found.pipe, ()) or in_order
+        issued.setdefault(found.pipe, set()).add(number)
+        done.append((number, found.pipe, reads, writes))
+    assert not flags
+
+
+def test_slot_events_are_chosen_at_run_time():
+    cpp = assemble(multi_buffer_loop(2, 8))
+    body = cpp.split("AICORE void k(")[1]
+    before, inside = body.split("for (", 1)
+    assert "set_flag(PIPE_V, PIPE_MTE2, EVENT_ID0);" in before
+    assert "set_flag(PIPE_V, PIPE_MTE2, EVENT_ID1);" in before
+    inside, after = inside.split("\n  }\n", 1)
+    assert "= (event_t) " in inside
+    assert "set_flag(PIPE_V, PIPE_MTE2, EVENT" not in inside
+    assert "wait_flag(PIPE_V, PIPE_MTE2, EVENT_ID1);" in after
+
+
+def test_two_indices_use_constant_events():
+    multi = f"!pto.multi_tile_buf<{TB}, count=2>"
+    second = f"%k2 = arith.remsi %c1, %n : index\n%s2 = pto.multi_tile_get %m[%k2] : {multi} -> {TB}\n"
+    text = multi_buffer_loop(2, 8).replace("pto.tabs", second + "pto.tabs", 1)
+    assert "event_t" not in assemble(text).split("AICORE void k(")[1]

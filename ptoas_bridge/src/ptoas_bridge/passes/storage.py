@@ -11,8 +11,18 @@ EVERYWHERE = 1 << 62
 SPACE_ALIGNMENT = {"vec": 256, "mat": 256, "left": 4096, "right": 4096, "acc": 4096, "bias": 256, "scaling": 256}
 
 
+class SlotRef(NamedTuple):
+    """One slot of a multi tile, chosen by an index known only at run time."""
+
+    tiles: Value
+    index: Value
+
+
 class Range(NamedTuple):
-    """Bytes [low, high) of a memory; `space` is a tile location, or `gm` with the root pointer in `root`."""
+    """Bytes [low, high) of a memory; `space` is a tile location, or `gm` with the root pointer in `root`.
+
+    A multi-tile slot chosen at run time spans all slots and names the choice in `root`.
+    """
 
     space: str
     low: int
@@ -74,8 +84,10 @@ def tile_range(value: Value) -> Range:
         multi, index = owner.ins
         whole = tile_range(multi)
         slot = constant_of(index)
-        if slot is None or whole.high == EVERYWHERE:
+        if whole.high == EVERYWHERE:
             return whole
+        if slot is None:
+            return whole._replace(root=SlotRef(multi, index))
         low = whole.low + int(slot) * slot_bytes(multi.type.slot)
         return Range(whole.space, low, low + multi.type.slot.bytes)
     if owner.name.startswith("pto.tpop_from_"):
@@ -90,7 +102,7 @@ def _window_range(op: Operation) -> Range:
     whole = tile_range(parent)
     row, col = (constant_of(v) for v in op.named["offsets"])
     t = parent.type
-    if whole.high == EVERYWHERE or None in (row, col) or t.boxed:
+    if whole.high == EVERYWHERE or whole.root is not None or None in (row, col) or t.boxed:
         return whole
     rows, cols = op.attrs["sizes"]
     size = t.dtype.bytes

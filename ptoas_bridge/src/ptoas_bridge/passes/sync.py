@@ -26,7 +26,8 @@ from ..dialect.ir import Function, Module, Operation, Region
 from ..dialect.table import REGISTRY
 from .effects import Effects, effects_of
 from .events import FlagPair, assign_events
-from .storage import Range, overlaps
+from .slots import slot_loops
+from .storage import Range, SlotRef, overlaps
 from .tail import tail_mode
 
 _SYNC_OPS = ("pto.set_flag", "pto.wait_flag", "pto.set_flag_dyn", "pto.wait_flag_dyn", "pto.record_event",
@@ -81,6 +82,7 @@ class _Inserter:
         self.previous_end: dict[Operation, int] = {}
         self.position: dict[Operation, int] = {}
         self.pairs: dict[tuple, FlagPair] = {}
+        self.slot_loops = slot_loops(fn)
         self.loop_pairs: dict[Operation, list[FlagPair]] = {}
         self.barriers: dict[Operation, list[str]] = {}
         self.effects: dict[Operation, Effects | None] = {}
@@ -221,7 +223,7 @@ class _Inserter:
         for _, group in groups:
             pending = [item for item in group if found.pipe not in item[1].since]
             if pending:
-                self.flag(max(pending, key=lambda item: item[0])[1], path, found.pipe, state)
+                self.flag(max(pending, key=lambda item: item[0])[1], path, found, state)
         if not outside_only:
             for access in same_pipe:
                 self.same_pipe(access, path[-1], state)
@@ -257,7 +259,8 @@ class _Inserter:
             depth += 1
         return path[depth], access.path[depth]
 
-    def flag(self, access: Access, path: tuple[Operation, ...], pipe: str, state: list[Access]) -> None:
+    def flag(self, access: Access, path: tuple[Operation, ...], found: Effects, state: list[Access]) -> None:
+        pipe = found.pipe
         wait_before, set_after = self.ends_of(access, path)
         loop = access.carried
         parent = loop if loop is not None else _common_parent(access.path, path)
@@ -267,10 +270,13 @@ class _Inserter:
             for other in state:
                 other.since.update(dict.fromkeys(_ALL_PIPES, self.time))
             return
-        key = (access.pipe, pipe, "loop", loop) if loop is not None else (access.pipe, pipe, "once", wait_before)
+        slot = self.shared_slot(access, path, found)
+        key = (access.pipe, pipe, slot, loop) if loop is not None else (access.pipe, pipe, "once", wait_before)
         pair = self.pairs.get(key)
         if pair is None:
-            pair = self.pairs[key] = FlagPair(access.pipe, pipe, set_after, wait_before, loop)
+            pair = self.pairs[key] = FlagPair(
+                access.pipe, pipe, set_after, wait_before, loop, slot=slot, slot_loop=self.slot_loops.get(slot)
+            )
             if loop is not None:
                 self.loop_pairs.setdefault(loop, []).append(pair)
         elif self.position[set_after] > self.position[pair.set_after]:
@@ -278,10 +284,25 @@ class _Inserter:
         times = self.end_time if loop is None else self.previous_end
         self.apply(pair, state, times[pair.set_after])
 
+    def shared_slot(self, access: Access, path: tuple[Operation, ...], found: Effects) -> SlotRef | None:
+        """The slot, when the two conflict only in one slot of a multi-buffered loop that holds both.
+
+        Carried conflicts must be carried by that very loop. Within an iteration the event of the slot keeps a loader
+        that runs ahead from setting an event that has not been waited for yet.
+        """
+        slot = access.memory.root
+        loop = self.slot_loops.get(slot)
+        if loop is None or loop not in path or loop not in access.path or access.carried not in (None, loop):
+            return None
+        meeting = [m for m in (*found.reads, *found.writes) if overlaps(access.memory, m)]
+        return slot if all(m.root == slot for m in meeting) else None
+
     def apply(self, pair: FlagPair, state: list[Access], set_time: int) -> None:
         """The wait of a pair has run: its pipe knows what the source pipe knew when the flag was set."""
         for access in state:
             if access.time > set_time or pair.dst in access.since:
+                continue
+            if pair.slot is not None and pair.loop is not None and not _in_slot(access, pair):
                 continue
             known = access.time if access.pipe == pair.src else access.since.get(pair.src)
             if known is not None and known <= set_time:
@@ -294,11 +315,12 @@ class _Inserter:
         before: dict[Operation, list[tuple[int, Operation]]] = {}
         after: dict[Operation, list[tuple[int, Operation]]] = {}
         for pair in pairs:
-            after.setdefault(pair.set_after, []).append((2, _flag_op("pto.set_flag", pair)))
-            before.setdefault(pair.wait_before, []).append((0, _flag_op("pto.wait_flag", pair)))
+            after.setdefault(pair.set_after, []).append((2, _flag_op("set", pair)))
+            before.setdefault(pair.wait_before, []).append((0, _flag_op("wait", pair)))
             if pair.loop is not None:
-                before.setdefault(pair.loop, []).append((2, _flag_op("pto.set_flag", pair)))
-                after.setdefault(pair.loop, []).append((0, _flag_op("pto.wait_flag", pair)))
+                events = range(pair.slot.tiles.type.count) if pair.slot is not None else [pair.event]
+                before.setdefault(pair.loop, []).extend((2, _flag_op("set", pair, event)) for event in events)
+                after.setdefault(pair.loop, []).extend((0, _flag_op("wait", pair, event)) for event in events)
         for op, pipes in self.barriers.items():
             chosen = ["PIPE_ALL"] if "PIPE_ALL" in pipes else pipes
             before.setdefault(op, []).extend((1, _barrier_op(pipe)) for pipe in chosen)
@@ -309,6 +331,11 @@ class _Inserter:
 
 
 _ALL_PIPES = ("PIPE_S", "PIPE_V", "PIPE_M", "PIPE_MTE1", "PIPE_MTE2", "PIPE_MTE3", "PIPE_FIX")
+
+
+def _in_slot(access: Access, pair: FlagPair) -> bool:
+    """Whether a flag per slot says anything about the access: it must be of that slot, in that loop."""
+    return access.memory.root == pair.slot and access.carried in (None, pair.loop) and pair.loop in access.path
 
 
 def _conflicts(access: Access, found: Effects) -> bool:
@@ -422,13 +449,16 @@ def _ends(region: Region, order: dict[Operation, int]) -> dict[Operation, int]:
     return found
 
 
-def _flag_op(name: str, pair: FlagPair) -> Operation:
+def _flag_op(action: str, pair: FlagPair, event: int | None = None) -> Operation:
+    """A set or wait of the pair's event: a constant one, or the slot index of a multi-buffered loop."""
+    dynamic = pair.slot is not None and event is None
+    name = f"pto.{action}_flag_dyn" if dynamic else f"pto.{action}_flag"
     op = Operation(name, REGISTRY[name])
-    op.attrs = {
-        "src": EnumAttr("pipe", pair.src),
-        "dst": EnumAttr("pipe", pair.dst),
-        "event": EnumAttr("event", f"EVENT_ID{pair.event}"),
-    }
+    op.attrs = {"src": EnumAttr("pipe", pair.src), "dst": EnumAttr("pipe", pair.dst)}
+    if dynamic:
+        op.ins = [pair.slot.index]
+    else:
+        op.attrs["event"] = EnumAttr("event", f"EVENT_ID{pair.event if event is None else event}")
     return op
 
 
