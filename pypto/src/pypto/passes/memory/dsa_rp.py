@@ -126,7 +126,7 @@ def _pairs(groups: Iterable[Group], apart: Callable[[Group, Group], bool]) -> Pa
 
 
 def _must_be_apart(a: Group, b: Group) -> bool:
-    return a.overlaps(b) or b in a.conflicts or a.allocation.pinned or b.allocation.pinned
+    return a.overlaps(b) or b in a.conflicts or b in a.hazards or a.allocation.pinned or b.allocation.pinned
 
 
 def place_by_search(function: Function, floor: int) -> Function:

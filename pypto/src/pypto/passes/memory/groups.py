@@ -25,7 +25,7 @@ class Group:
     """One on-chip allocation with everything that lives in it."""
 
     __slots__ = (
-        "allocation", "base", "conflicts", "first", "has_load", "last", "members", "order", "roots", "size", "space",
+        "allocation", "base", "conflicts", "first", "has_load", "hazards", "last", "members", "order", "roots", "size", "space",
         "stages",
     )  # fmt: skip
 
@@ -39,8 +39,10 @@ class Group:
         self.last: float = 0
         self.roots: list[Var] = []
         self.members: list[Var] = []
-        #: Groups whose memory this one may never use (no-alias operands, 910B hazard).
+        #: Groups whose memory this one may never use (no-alias operands).
         self.conflicts: set[Group] = set()
+        #: Groups whose memory this one avoids while the space affords it (910B: loads that a popped tile meets).
+        self.hazards: set[Group] = set()
         #: Pipeline group -> stages of the tiles inside.
         self.stages: dict[int, set[int]] = {}
         self.has_load = False
@@ -135,8 +137,8 @@ class Groups:
             if any(isinstance(a, Var) and self.storage.root.get(a) in popped for a in call.args):
                 for load in loads.get(self.storage.point[stmt], ()):
                     if load is not group:
-                        group.conflicts.add(load)
-                        load.conflicts.add(group)
+                        group.hazards.add(load)
+                        load.hazards.add(group)
 
     def _popped_roots(self) -> set[Var]:
         storage = self.storage

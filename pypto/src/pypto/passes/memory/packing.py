@@ -51,16 +51,35 @@ def pack_space(groups: list[Group], capacity: int | None, floor: int) -> Packing
         capacity: bytes of the space, None when unknown.
         floor: bytes taken by reserved buffers.
     """
+    packing = _pack(groups, capacity, floor, _strict)
+    hazards = any(g.hazards for g in groups)
+    if hazards and capacity is not None and packing.total > capacity:
+        packing = _pack(groups, capacity, floor, _relaxed)
+    return packing
+
+
+Refusals = Callable[[Group], "set[Group]"]
+
+
+def _strict(group: Group) -> set[Group]:
+    return group.conflicts | group.hazards if group.hazards else group.conflicts
+
+
+def _relaxed(group: Group) -> set[Group]:
+    return group.conflicts
+
+
+def _pack(groups: list[Group], capacity: int | None, floor: int, refusals: Refusals) -> Packing:
     numbers = sorted({n for g in groups for n in g.stages})
     if not numbers:
-        buffers = _first_fit(groups, lambda a, b: False)
+        buffers = _first_fit(groups, lambda a, b: False, refusals)
         return Packing(buffers, [], False, _total(buffers, floor))
     if capacity is None:
-        buffers = _first_fit(groups, _legacy)
+        buffers = _first_fit(groups, _legacy, refusals)
         return Packing(buffers, [], False, _total(buffers, floor))
     depths = [Depth(n, [g for g in groups if n in g.stages], capacity) for n in numbers]
     for _ in range(_MAX_REPACKS):
-        buffers = _first_fit(groups, lambda a, b: any(d.separates(a, b) for d in depths))
+        buffers = _first_fit(groups, lambda a, b: any(d.separates(a, b) for d in depths), refusals)
         total = _total(buffers, floor)
         if total <= capacity:
             return Packing(buffers, depths, False, total)
@@ -68,7 +87,7 @@ def pack_space(groups: list[Group], capacity: int | None, floor: int) -> Packing
         if not reducible:
             break
         min(reducible, key=lambda d: (-d.slot, d.group)).value -= 1
-    buffers = _first_fit(groups, _legacy)
+    buffers = _first_fit(groups, _legacy, refusals)
     return Packing(buffers, depths, True, _total(buffers, floor))
 
 
@@ -99,13 +118,13 @@ class _Buffer:
             self.staged.append(group)
 
 
-def _first_fit(groups: list[Group], separates: Separates) -> list[list[Group]]:
+def _first_fit(groups: list[Group], separates: Separates, refusals: Refusals) -> list[list[Group]]:
     buffers: list[_Buffer] = []
     open_buffers: list[_Buffer] = []
     home: dict[Group, _Buffer] = {}
     for group in sorted(groups, key=lambda g: (-g.size, g.first, g.order)):
         pinned = group.allocation.pinned
-        refused = {id(home[c]) for c in group.conflicts if c in home}
+        refused = {id(home[c]) for c in refusals(group) if c in home}
         found = None
         for buffer in () if pinned else open_buffers:
             if id(buffer) in refused or not buffer.has_room(group):

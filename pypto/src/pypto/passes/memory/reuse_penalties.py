@@ -100,7 +100,11 @@ def reuse_penalties(groups: Groups) -> list[Penalty]:
         if not before or not all(a.whole and a.pipe is not None for a in before):
             continue
         for later in ordered[index + 1 :]:
-            if later.space is not earlier.space or earlier.overlaps(later) or later in earlier.conflicts:
+            if (
+                later.space is not earlier.space
+                or earlier.overlaps(later)
+                or later in earlier.conflicts | earlier.hazards
+            ):
                 continue
             after = accesses[later]
             first = min(after, key=lambda a: a.point, default=None)
