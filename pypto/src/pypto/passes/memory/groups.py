@@ -25,7 +25,8 @@ class Group:
     """One on-chip allocation with everything that lives in it."""
 
     __slots__ = (
-        "allocation", "base", "conflicts", "first", "has_load", "hazards", "last", "members", "order", "roots", "size", "space",
+        "allocation", "base", "conflicts", "first", "has_load", "hazards", "last", "members", "order", "roots", "size",
+        "space",
         "stages",
     )  # fmt: skip
 
