@@ -216,3 +216,14 @@ def test_unexpected_exceptions_become_parser_errors():
 def test_tensor_operations_on_scalars_point_at_python_operators():
     error = rejected(InvalidOperationError, r"pl\.exp", "s = pl.tensor.read(x, [0, 0])\ny = pl.exp(s)")
     assert "Python operators" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("pl.tensor.exp(x, x, x)", r"exp\(\) takes 1 positional argument but 3 were given"),
+        ("pl.tensor.reshape(x)", r"reshape\(\) missing 1 required positional argument: 'shape'"),
+    ],
+)
+def test_argument_counts_are_worded_like_python(call, message):
+    rejected(InvalidOperationError, message, f"y = {call}")

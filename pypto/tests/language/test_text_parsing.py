@@ -200,5 +200,5 @@ def test_task_edges_do_not_belong_on_operators():
 
 
 def test_expressions_nested_too_deeply():
-    with pytest.raises((SyntaxError, ParserSyntaxError), match="nested too deeply|recursion depth"):
+    with pytest.raises((SyntaxError, ParserSyntaxError), match=r"nested too deeply|recursion depth"):
         pl.parse(f"@pl.function\ndef f(n: pl.Scalar[pl.INDEX]):\n    y = n{' + n' * 5000}\n    return y\n")

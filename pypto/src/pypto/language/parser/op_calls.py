@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +27,11 @@ from pypto.language.typing.values import _Value
 from pypto.ops.registry import create_op_call, find_op
 
 _SCALAR_HINT = "Scalars are computed with Python operators, e.g. s1 + s2, s1 % s2, s1 == s2"
+#: What ``Signature.bind`` says, with the operator in front when a dispatcher passed it on.
+_ARITY = re.compile(
+    r"(?:pld?\.[\w.]+: )?(?:missing a required argument: '(?P<missing>\w+)'|too many positional arguments)"
+)
+_PRIVATE_NAME = re.compile(r"^_\w+\(\)")
 _CATEGORIES = ("pl.tensor", "pl.tile", "pl.system", "pl.array", "pl.prefetch", "pld.tensor", "pld.tile", "pld.system")
 
 
@@ -212,6 +219,7 @@ class OpCallsMixin(NamesMixin):
                 return printed
             message = concise_error_message(error, strip_trailing_span=True)
             message = message.removesuffix(f" at {self.span(node)}")
+            message = _arity_message(function, args, message)
             if not (isinstance(error, TypeError) and message.startswith(("pl.", "pld."))):
                 message = f"{label}: {message}"
             hint = (
@@ -286,3 +294,19 @@ def _creator(name: str) -> Callable:
         return create_op_call(name, operands, attrs, span)
 
     return create
+
+
+def _arity_message(function: Callable, args: list, message: str) -> str:
+    """Texts about argument counts in the words that Python uses for calls; other texts unchanged."""
+    name = function.__name__.rpartition(".")[2]
+    match = _ARITY.fullmatch(message)
+    if match is None:
+        return _PRIVATE_NAME.sub(f"{name}()", message)
+    parameters = inspect.signature(function).parameters.values()
+    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if match["missing"] is None:
+        plural = "" if len(positional) == 1 else "s"
+        verb = "was" if len(args) == 1 else "were"
+        return f"{name}() takes {len(positional)} positional argument{plural} but {len(args)} {verb} given"
+    kind = "positional" if match["missing"] in positional else "keyword-only"
+    return f"{name}() missing 1 required {kind} argument: '{match['missing']}'"
