@@ -184,6 +184,14 @@ def test_free_variables_of_a_function_are_marked():
     assert "return p + p_1__FREE_VAR" in text(function)
 
 
+def test_a_signature_quotes_the_allocations_of_the_body():
+    base = ir.Var("buf", ir.PtrType())
+    p, t = (ir.Var(n, ir.TileType([4], FP32, ir.MemRef(base, 0, 16), None, ir.Mem.Vec)) for n in "pt")
+    body = ir.SeqStmts([ir.AssignStmt(base, ir.Call(ir.Op("tile.alloc"), [const(1), const(16)])), ir.AssignStmt(t, p)])
+    lines = text(ir.Function("f", [p], [], body)).splitlines()
+    assert 'pl.MemRef("buf", ' in lines[1] and "pl.MemRef(buf, " in lines[3]
+
+
 def test_comments_stand_above_their_statement():
     stmts = [ir.AssignStmt(ir.Var(n, ir.ScalarType(INDEX)), const(1)) for n in "xy"]
     ir.attach_leading_comments(stmts[1], ["first", "second\nthird"])

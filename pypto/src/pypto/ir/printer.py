@@ -138,7 +138,9 @@ class _Printer(StmtPrinter):
             self.names.define(var)
         self.mark_free, self.yields_return, self._body_indent = True, True, indent + "    "
         self.lines.append(f"{indent}@{self.pl}.function{self._decorator(function)}")
+        self.in_signature = True
         self.lines.append(f"{indent}def {function.name}({self._signature(function)}){self._returns(function)}:")
+        self.in_signature = False
         attrs = {k: v for k, v in function.attrs.items() if k not in _DECORATOR_ATTRS and not (k == "split" and not v)}
         if attrs:
             self.lines.append(f"{self._body_indent}{self.pl}.func_attr({self.attrs(attrs)})")

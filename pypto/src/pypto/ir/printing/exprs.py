@@ -65,6 +65,7 @@ class ExprPrinter:
         self.mark_free = False  # inside a function, where every variable must be a parameter or defined
         self.in_program = False
         self.in_dimension = False
+        self.in_signature = False
         self._constants: dict[int, bool] = {}
         self.assigned_name: str | None = None  # the variable that takes the printed value
         self.region_split: int | None = None  # inside a split_aiv region: the split that crossings take from it

@@ -130,7 +130,8 @@ class TypePrinter(ExprPrinter):
             name = string(memref.base_.name_hint) if memref.base_.name_hint else ""
             return f"{self.pl}.MemRef({name}{slots if name else slots[2:]}){index}"
         base = self.names.of.get(memref.base_)
-        base = string(memref.base_.name_hint) if base is None else base
+        if base is None or self.in_signature:  # a signature is read before the body binds the allocation
+            base = string(base or memref.base_.name_hint)
         offset = self.expr(memref.byte_offset_)
         pinned = ", is_pinned=True" if memref.is_pinned_ else ""
         return f"{self.pl}.MemRef({base}, {offset}, {memref.size_}{pinned}{slots}){index}"
