@@ -12,7 +12,7 @@ from pypto.jit.cache_key import cache_key
 from pypto.passes import CallbackInstrument, MemoryPlanner, PassContext, ReportInstrument
 from pypto.runtime import RunConfig
 
-from pypto import ir
+from pypto import backend, ir
 
 torch = pytest.importorskip("torch")
 
@@ -117,6 +117,14 @@ def test_lowering_runs_the_passes_and_caches_nothing():
     assert isinstance(program, ir.Program)
     assert "ConvertTensorToTileOps" in seen
     assert len(entry._cache) == cached
+
+
+def test_an_explicit_configuration_selects_a_free_target():
+    backend.reset_for_testing()
+    entry.lower(zeros(8, 16), zeros(8, 16))
+    assert not backend.is_backend_configured()
+    entry.lower(zeros(8, 16), zeros(8, 16), config=RunConfig(platform="a5sim"))
+    assert backend.get_backend_type() is backend.BackendType.Ascend950
 
 
 def test_lowering_writes_no_reports(tmp_path):

@@ -17,14 +17,17 @@ _CONTEXT_OPTIONS = ("memory_planner", "diagnostic_phase", "disabled_diagnostics"
 def lower(program: Program, config: Any) -> Program:
     """The program after the passes of the configured strategy; nothing is written.
 
-    The instruments of an active PassContext run, except the ones that write reports.
+    The instruments of an active PassContext run, except the ones that write reports. An explicit configuration
+    selects the target of the process when none is selected yet, so that code can be generated from the result.
 
     Raises:
         RuntimeError: the configuration sets an option that the active PassContext decides.
     """
-    from pypto.backend import use_backend
+    from pypto.backend import is_backend_configured, set_backend_type, use_backend
     from pypto.passes import PassManager
 
+    if config is not None and not is_backend_configured():
+        set_backend_type(config.backend_type)
     config = _or_default(config)
     with use_backend(config.backend_type), _quiet_context(config):
         manager = PassManager(config.strategy, analyze_auto_scopes_for_deps=config.analyze_auto_scopes_for_deps)
