@@ -38,12 +38,16 @@ private:
     size_t size_ = 0;
 };
 
+struct ThreadMemory {
+    ThreadBuffer workspace;   // of one instruction
+    ThreadBuffer operands;    // of a block-scaled product
+    ThreadBuffer on_chip;     // the memory of tiles outside the runtime
+};
 // Hidden: each kernel library keeps its own, and unloading the library stays possible.
-[[gnu::visibility("hidden")]] inline thread_local ThreadBuffer workspace_buffer;
-[[gnu::visibility("hidden")]] inline thread_local ThreadBuffer private_memory_buffer;
+[[gnu::visibility("hidden")]] inline thread_local ThreadMemory thread_memory;
 
 // Working space of one instruction, 64-byte aligned; valid until the next call on this thread.
-inline unsigned char* workspace(size_t bytes) { return workspace_buffer.reserve(bytes); }
+[[gnu::noinline]] inline unsigned char* workspace(size_t bytes) { return thread_memory.workspace.reserve(bytes); }
 
 struct MemoryBlock {
     unsigned char* base;
@@ -66,7 +70,7 @@ constexpr const char* space_name(TileType type) { return kSpaceNames[static_cast
         if (i == space) before = total;
         total += sizes[i];
     }
-    return {private_memory_buffer.reserve(total) + before, sizes[space]};
+    return {thread_memory.on_chip.reserve(total) + before, sizes[space]};
 }
 
 #if PTO_HAS_SIMULATED_CORE

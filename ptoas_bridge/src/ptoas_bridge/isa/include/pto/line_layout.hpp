@@ -68,6 +68,11 @@ inline LineLayout tile_layout(const TileT& tile) {
     }
 }
 
+template <int Bytes>
+using BitsOf = std::conditional_t<
+    Bytes == 1, uint8_t,
+    std::conditional_t<Bytes == 2, uint16_t, std::conditional_t<Bytes == 4, uint32_t, uint64_t>>>;
+
 template <class T>
 inline constexpr bool kFloatRegister = std::is_same_v<T, float> || std::is_same_v<T, half> || std::is_same_v<T, bfloat16_t>;
 
@@ -197,11 +202,6 @@ template <class Bits>
     for (int i = 0; i < 8; ++i) store_vector(to + i * to_stride, rows[i]);
 }
 
-template <int Bytes>
-using BitsOf = std::conditional_t<
-    Bytes == 1, uint8_t,
-    std::conditional_t<Bytes == 2, uint16_t, std::conditional_t<Bytes == 4, uint32_t, uint64_t>>>;
-
 // Copies between layouts of opposite direction: the lines of one side are the positions of the other.
 // `s_lines` x `s_length` counts in the source's direction.
 template <class D, class S, class Convert>
@@ -246,17 +246,24 @@ using TransposedTileSide = Side<!kByColumn<TileT>, !TileT::isBoxedLayout>;
 template <class DSide, class SSide, class D, class S, class Convert = CopyRun>
 inline void copy_block(D* to, const LineLayout& dl, long d_row, long d_col, const S* from, const LineLayout& sl,
                        long s_row, long s_col, long rows, long cols, const Convert& convert = Convert()) {
-    if (rows <= 0 || cols <= 0) return;
-    const long d_line = DSide::kByColumn ? d_col : d_row, d_position = DSide::kByColumn ? d_row : d_col;
-    const long s_line = SSide::kByColumn ? s_col : s_row, s_position = SSide::kByColumn ? s_row : s_col;
-    const long s_lines = SSide::kByColumn ? cols : rows, s_length = SSide::kByColumn ? rows : cols;
-    if constexpr (DSide::kByColumn != SSide::kByColumn)
-        copy_transposed(to, dl, d_line, d_position, from, sl, s_line, s_position, s_lines, s_length, convert);
-    else if constexpr (DSide::kPlain && SSide::kPlain)
-        copy_plain(to + d_line * dl.line_stride + d_position, dl.line_stride,
-                   from + s_line * sl.line_stride + s_position, sl.line_stride, s_lines, s_length, convert);
-    else
-        copy_lines(to, dl, d_line, d_position, from, sl, s_line, s_position, s_lines, s_length, convert);
+    if constexpr (std::is_same_v<D, S> && Convert::kPlain && !std::is_same_v<D, BitsOf<sizeof(D)>>) {
+        // Without a conversion only the size of the elements matters: all types of one size share the copies.
+        using Bits = BitsOf<sizeof(D)>;
+        copy_block<DSide, SSide>(reinterpret_cast<Bits*>(to), dl, d_row, d_col, reinterpret_cast<const Bits*>(from), sl,
+                                 s_row, s_col, rows, cols);
+    } else {
+        if (rows <= 0 || cols <= 0) return;
+        const long d_line = DSide::kByColumn ? d_col : d_row, d_position = DSide::kByColumn ? d_row : d_col;
+        const long s_line = SSide::kByColumn ? s_col : s_row, s_position = SSide::kByColumn ? s_row : s_col;
+        const long s_lines = SSide::kByColumn ? cols : rows, s_length = SSide::kByColumn ? rows : cols;
+        if constexpr (DSide::kByColumn != SSide::kByColumn)
+            copy_transposed(to, dl, d_line, d_position, from, sl, s_line, s_position, s_lines, s_length, convert);
+        else if constexpr (DSide::kPlain && SSide::kPlain)
+            copy_plain(to + d_line * dl.line_stride + d_position, dl.line_stride,
+                       from + s_line * sl.line_stride + s_position, sl.line_stride, s_lines, s_length, convert);
+        else
+            copy_lines(to, dl, d_line, d_position, from, sl, s_line, s_position, s_lines, s_length, convert);
+    }
 }
 
 // The same storage with rows and columns exchanged.

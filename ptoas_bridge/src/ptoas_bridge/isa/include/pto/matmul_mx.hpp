@@ -5,8 +5,6 @@
 namespace pto {
 namespace isa {
 
-[[gnu::visibility("hidden")]] inline thread_local ThreadBuffer operand_buffer;
-
 // The value of an e8m0 code, whether the tile declares it as such or as plain bytes.
 template <class T>
 inline float scale_value(T code) {
@@ -22,7 +20,7 @@ void multiply_scaled(C& c, A& a, AS& a_scale, B& b, BS& b_scale, bool accumulate
                   "TMATMUL_MX of 4-bit operands is not supported; convert them to 8-bit floats");
     const long m = a.GetValidRow(), k = a.GetValidCol(), n = b.GetValidCol();
     const long rows = (m + 15) / 16 * 16, cols = (n + 15) / 16 * 16, depth = (k + 7) / 8 * 8;
-    float* left = reinterpret_cast<float*>(operand_buffer.reserve((rows + cols) * depth * sizeof(float)));
+    float* left = reinterpret_cast<float*>(thread_memory.operands.reserve((rows + cols) * depth * sizeof(float)));
     float* right = left + rows * depth;
     for (long i = 0; i < m; ++i)
         for (long j = 0; j < k; ++j)
