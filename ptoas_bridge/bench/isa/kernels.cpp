@@ -62,8 +62,11 @@ double product(int64_t repeat) {
 
 }  // namespace
 
-#define BENCH(NAME, ...) \
-    extern "C" double NAME(int64_t repeat, void** memory) { (void)memory; __VA_ARGS__; }
+#define BENCH(NAME, ...)                                    \
+    extern "C" double NAME(int64_t repeat, void** memory) { \
+        (void)memory;                                       \
+        __VA_ARGS__;                                        \
+    }
 
 // Sixteen independent multiply-add chains: what the machine can do at best.
 extern "C" double peak_fma(int64_t repeat, void** memory) {
@@ -96,37 +99,77 @@ BENCH(exp_f16, Operands<half> o; return best_of(repeat, [&] { TEXP(o.d, o.a); })
 BENCH(log_f32, Operands<float> o; return best_of(repeat, [&] { TLOG(o.d, o.a); }))
 BENCH(rsqrt_f32, Operands<float> o; return best_of(repeat, [&] { TRSQRT(o.d, o.a); }))
 BENCH(fmod_f32, Operands<float> o; return best_of(repeat, [&] { TFMOD(o.d, o.a, o.b); }))
-BENCH(ragged_add_f32, Operands<float> o; o.d.SetValidShape(32, 100); return best_of(repeat, [&] { TADD(o.d, o.a, o.b); }))
-BENCH(rowsum_f32, Operands<float> o; auto c = make<Column>(32, 1, 0xc000); return best_of(repeat, [&] { TROWSUM(c, o.a, o.b); }))
-BENCH(rowmax_f32, Operands<float> o; auto c = make<Column>(32, 1, 0xc000); return best_of(repeat, [&] { TROWMAX(c, o.a, o.b); }))
-BENCH(colsum_f32, Operands<float> o; auto r = make<Tile<TileType::Vec, float, 1, 128, BLayout::RowMajor, -1, -1>>(1, 128, 0xc000);
+BENCH(ragged_add_f32, Operands<float> o; o.d.SetValidShape(32, 100);
+      return best_of(repeat, [&] { TADD(o.d, o.a, o.b); }))
+BENCH(rowsum_f32, Operands<float> o; auto c = make<Column>(32, 1, 0xc000);
+      return best_of(repeat, [&] { TROWSUM(c, o.a, o.b); }))
+BENCH(rowmax_f32, Operands<float> o; auto c = make<Column>(32, 1, 0xc000);
+      return best_of(repeat, [&] { TROWMAX(c, o.a, o.b); }))
+BENCH(colsum_f32, Operands<float> o;
+      auto r = make<Tile<TileType::Vec, float, 1, 128, BLayout::RowMajor, -1, -1>>(1, 128, 0xc000);
       return best_of(repeat, [&] { TCOLSUM(r, o.a); }))
-BENCH(argmax_f32, Operands<float> o; auto c = make<Tile<TileType::Vec, int32_t, 32, 1, BLayout::ColMajor, -1, -1>>(32, 1, 0xc000);
+BENCH(argmax_f32, Operands<float> o;
+      auto c = make<Tile<TileType::Vec, int32_t, 32, 1, BLayout::ColMajor, -1, -1>>(32, 1, 0xc000);
       return best_of(repeat, [&] { TROWARGMAX(c, o.a, o.b); }))
-BENCH(cvt_f32_f16, Operands<float> o; auto h = make<Vec<half>>(32, 128, 0xc000); return best_of(repeat, [&] { TCVT(h, o.a, RoundMode::CAST_RINT); }))
-BENCH(cvt_f32_i32, Operands<float> o; auto h = make<Vec<int32_t>>(32, 128, 0xc000); return best_of(repeat, [&] { TCVT(h, o.a, RoundMode::CAST_RINT); }))
-BENCH(cmp_sel_f32, Operands<float> o; auto m = make<Tile<TileType::Vec, uint8_t, 32, 32, BLayout::RowMajor, -1, -1>>(32, 16, 0xc000);
-      return best_of(repeat, [&] { TCMP(m, o.a, o.b, CmpMode::GT); TSEL(o.d, m, o.a, o.b, o.b); }))
-BENCH(trans_f32, Operands<float> o; auto t = make<Tile<TileType::Vec, float, 128, 32, BLayout::RowMajor, -1, -1>>(128, 32, 0xc000);
+BENCH(cvt_f32_f16, Operands<float> o; auto h = make<Vec<half>>(32, 128, 0xc000);
+      return best_of(repeat, [&] { TCVT(h, o.a, RoundMode::CAST_RINT); }))
+BENCH(cvt_f32_i32, Operands<float> o; auto h = make<Vec<int32_t>>(32, 128, 0xc000);
+      return best_of(repeat, [&] { TCVT(h, o.a, RoundMode::CAST_RINT); }))
+BENCH(cmp_sel_f32, Operands<float> o;
+      auto m = make<Tile<TileType::Vec, uint8_t, 32, 32, BLayout::RowMajor, -1, -1>>(32, 16, 0xc000);
+      return best_of(repeat, [&] {
+          TCMP(m, o.a, o.b, CmpMode::GT);
+          TSEL(o.d, m, o.a, o.b, o.b);
+      }))
+BENCH(trans_f32, Operands<float> o;
+      auto t = make<Tile<TileType::Vec, float, 128, 32, BLayout::RowMajor, -1, -1>>(128, 32, 0xc000);
       return best_of(repeat, [&] { TTRANS(t, o.a, o.b); }))
-BENCH(load_add_store_f32, View<float> x(static_cast<float*>(memory[0])); View<float> y(static_cast<float*>(memory[1])); View<float> z(static_cast<float*>(memory[2]));
-      Operands<float> o; return best_of(repeat, [&] { TLOAD(o.a, x); TLOAD(o.b, y); TADD(o.d, o.a, o.b); TSTORE(z, o.d); }))
-BENCH(softmax_f32, View<float> x(static_cast<float*>(memory[0])); View<float> z(static_cast<float*>(memory[2])); Operands<float> o;
-      auto m = make<Column>(32, 1, 0xc000); auto s = make<Column>(32, 1, 0xc100); return best_of(repeat, [&] {
-          TLOAD(o.a, x); TROWMAX(m, o.a, o.b); TROWEXPANDSUB(o.d, o.a, m); TEXP(o.d, o.d); TROWSUM(s, o.d, o.b);
-          TROWEXPANDDIV(o.d, o.d, s); TSTORE(z, o.d); }))
-BENCH(rmsnorm_f32, View<float> x(static_cast<float*>(memory[0])); View<float> z(static_cast<float*>(memory[2])); Operands<float> o;
-      auto g = make<Tile<TileType::Vec, float, 1, 128, BLayout::RowMajor, -1, -1>>(1, 128, 0x10000); TEXPANDS(g, 1.0f);
-      auto s = make<Column>(32, 1, 0xc100); return best_of(repeat, [&] {
-          TLOAD(o.a, x); TMUL(o.b, o.a, o.a); TROWSUM(s, o.b, o.d); TMULS(s, s, 1.0f / 128); TADDS(s, s, 1e-6f); TRSQRT(s, s);
-          TROWEXPANDMUL(o.d, o.a, s); TCOLEXPANDMUL(o.d, o.d, g); TSTORE(z, o.d); }))
-BENCH(load_nz_f16, using G = GlobalTensor<half, Shape<1, 1, 1, 128, 128>, Stride<16384, 16384, 16384, 128, 1>>; G x(static_cast<half*>(memory[0]));
-      auto m = make<Tile<TileType::Mat, half, 128, 128, BLayout::ColMajor, -1, -1, SLayout::RowMajor, 512>>(128, 128, 0);
+BENCH(load_add_store_f32, View<float> x(static_cast<float*>(memory[0])); View<float> y(static_cast<float*>(memory[1]));
+      View<float> z(static_cast<float*>(memory[2])); Operands<float> o; return best_of(repeat, [&] {
+          TLOAD(o.a, x);
+          TLOAD(o.b, y);
+          TADD(o.d, o.a, o.b);
+          TSTORE(z, o.d);
+      }))
+BENCH(softmax_f32, View<float> x(static_cast<float*>(memory[0])); View<float> z(static_cast<float*>(memory[2]));
+      Operands<float> o; auto m = make<Column>(32, 1, 0xc000); auto s = make<Column>(32, 1, 0xc100);
+      return best_of(repeat, [&] {
+          TLOAD(o.a, x);
+          TROWMAX(m, o.a, o.b);
+          TROWEXPANDSUB(o.d, o.a, m);
+          TEXP(o.d, o.d);
+          TROWSUM(s, o.d, o.b);
+          TROWEXPANDDIV(o.d, o.d, s);
+          TSTORE(z, o.d);
+      }))
+BENCH(rmsnorm_f32, View<float> x(static_cast<float*>(memory[0])); View<float> z(static_cast<float*>(memory[2]));
+      Operands<float> o; auto g = make<Tile<TileType::Vec, float, 1, 128, BLayout::RowMajor, -1, -1>>(1, 128, 0x10000);
+      TEXPANDS(g, 1.0f); auto s = make<Column>(32, 1, 0xc100); return best_of(repeat, [&] {
+          TLOAD(o.a, x);
+          TMUL(o.b, o.a, o.a);
+          TROWSUM(s, o.b, o.d);
+          TMULS(s, s, 1.0f / 128);
+          TADDS(s, s, 1e-6f);
+          TRSQRT(s, s);
+          TROWEXPANDMUL(o.d, o.a, s);
+          TCOLEXPANDMUL(o.d, o.d, g);
+          TSTORE(z, o.d);
+      }))
+BENCH(load_nz_f16, using G = GlobalTensor<half, Shape<1, 1, 1, 128, 128>, Stride<16384, 16384, 16384, 128, 1>>;
+      G x(static_cast<half*>(memory[0]));
+      auto m = make<Tile<TileType::Mat, half, 128, 128, BLayout::ColMajor, -1, -1, SLayout::RowMajor, 512>>(128, 128,
+                                                                                                            0);
       return best_of(repeat, [&] { TLOAD(m, x); }))
-BENCH(mov_left_f16, auto m = make<Tile<TileType::Mat, half, 128, 128, BLayout::ColMajor, -1, -1, SLayout::RowMajor, 512>>(128, 128, 0);
-      auto l = make<Tile<TileType::Left, half, 128, 128, BLayout::RowMajor, -1, -1, SLayout::RowMajor, 512>>(128, 128, 0);
+BENCH(mov_left_f16,
+      auto m = make<Tile<TileType::Mat, half, 128, 128, BLayout::ColMajor, -1, -1, SLayout::RowMajor, 512>>(128, 128,
+                                                                                                            0);
+      auto l = make<Tile<TileType::Left, half, 128, 128, BLayout::RowMajor, -1, -1, SLayout::RowMajor, 512>>(128, 128,
+                                                                                                             0);
       return best_of(repeat, [&] { TMOV(l, m); }))
-BENCH(mov_right_f16, auto m = make<Tile<TileType::Mat, half, 128, 128, BLayout::ColMajor, -1, -1, SLayout::RowMajor, 512>>(128, 128, 0);
+BENCH(mov_right_f16,
+      auto m = make<Tile<TileType::Mat, half, 128, 128, BLayout::ColMajor, -1, -1, SLayout::RowMajor, 512>>(128, 128,
+                                                                                                            0);
       auto r = make<TileRight<half, 128, 128, -1, -1>>(128, 128, 0); return best_of(repeat, [&] { TMOV(r, m); }))
-BENCH(store_acc_f32, using G = GlobalTensor<float, Shape<1, 1, 1, 128, 128>, Stride<16384, 16384, 16384, 128, 1>>; G x(static_cast<float*>(memory[0]));
-      auto c = make<TileAcc<float, 128, 128, -1, -1>>(128, 128, 0); TEXPANDS(c, 1.0f); return best_of(repeat, [&] { TSTORE(x, c); }))
+BENCH(store_acc_f32, using G = GlobalTensor<float, Shape<1, 1, 1, 128, 128>, Stride<16384, 16384, 16384, 128, 1>>;
+      G x(static_cast<float*>(memory[0])); auto c = make<TileAcc<float, 128, 128, -1, -1>>(128, 128, 0);
+      TEXPANDS(c, 1.0f); return best_of(repeat, [&] { TSTORE(x, c); }))

@@ -38,7 +38,8 @@ extern "C" void simpler_counter_take(int32_t index, int32_t amount) {
     Counters& counters = *all_counters.at(this_core);
     std::unique_lock<std::mutex> lock(counters.mutex);
     // A test must not hang: a wait of two seconds is a deadlock.
-    const bool done = counters.changed.wait_for(lock, std::chrono::seconds(2), [&] { return counters.value[index] >= amount; });
+    const bool done =
+        counters.changed.wait_for(lock, std::chrono::seconds(2), [&] { return counters.value[index] >= amount; });
     if (!done) pto::isa::fail("counter %d of a core never reached %d", index, amount);
     counters.value[index] -= amount;
 }
@@ -52,7 +53,8 @@ inline void run_block(const Cube& cube, const VectorBody& vector) {
     std::vector<std::unique_ptr<unsigned char[]>> storage;
     const auto memory = [&] {
         storage.emplace_back(new unsigned char[kBytes + 64]());
-        return reinterpret_cast<unsigned char*>((reinterpret_cast<uintptr_t>(storage.back().get()) + 63) & ~uintptr_t{63});
+        return reinterpret_cast<unsigned char*>((reinterpret_cast<uintptr_t>(storage.back().get()) + 63) &
+                                                ~uintptr_t{63});
     };
     all_counters.clear();
     for (int i = 0; i < 3; ++i) {

@@ -27,13 +27,14 @@ inline const char* guarded(const Body& body) {
 }
 
 // extern "C" entry NAME_SUFFIX that runs NAME<T>(call).
-#define ENTRY(NAME, SUFFIX, ...)                                                                                  \
-    extern "C" const char* NAME##_##SUFFIX(void** array, const int64_t* number, const double* scalar) {           \
-        return guarded([&] { NAME<__VA_ARGS__>(Call{array, number, scalar}); });                                  \
+#define ENTRY(NAME, SUFFIX, ...)                                                                        \
+    extern "C" const char* NAME##_##SUFFIX(void** array, const int64_t* number, const double* scalar) { \
+        return guarded([&] { NAME<__VA_ARGS__>(Call{array, number, scalar}); });                        \
     }
 #define FLOAT_ENTRIES(NAME) ENTRY(NAME, f32, float) ENTRY(NAME, f16, half) ENTRY(NAME, bf16, bfloat16_t)
-#define INT_ENTRIES(NAME) \
-    ENTRY(NAME, i8, int8_t) ENTRY(NAME, u8, uint8_t) ENTRY(NAME, i16, int16_t) ENTRY(NAME, i32, int32_t) ENTRY(NAME, u32, uint32_t)
+#define INT_ENTRIES(NAME)   \
+    ENTRY(NAME, i8, int8_t) \
+    ENTRY(NAME, u8, uint8_t) ENTRY(NAME, i16, int16_t) ENTRY(NAME, i32, int32_t) ENTRY(NAME, u32, uint32_t)
 #define ALL_ENTRIES(NAME) FLOAT_ENTRIES(NAME) INT_ENTRIES(NAME)
 
 constexpr int kRows = 24, kCols = 64, kPitch = 80;
@@ -42,7 +43,8 @@ template <class T>
 using View = GlobalTensor<T, Shape<1, 1, 1, -1, -1>, Stride<-1, -1, -1, -1, -1>, Layout::ND>;
 template <class T>
 inline View<T> view(T* data, int64_t rows, int64_t cols, int64_t pitch = kPitch) {
-    return View<T>(data, Shape<1, 1, 1, -1, -1>(rows, cols), Stride<>(rows * pitch, rows * pitch, rows * pitch, pitch, 1));
+    return View<T>(data, Shape<1, 1, 1, -1, -1>(rows, cols),
+                   Stride<>(rows * pitch, rows * pitch, rows * pitch, pitch, 1));
 }
 
 template <class T>

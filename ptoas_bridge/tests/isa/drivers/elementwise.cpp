@@ -1,14 +1,14 @@
 #include "driver.hpp"
 
-#define BINARY(NAME, OP)                                                          \
-    template <class T>                                                            \
-    void NAME(const Call& c) {                                                    \
-        const int64_t rows = c.number[0], cols = c.number[1];                     \
-        auto a = loaded<Plain<T>>(c.pointer<T>(0), rows, cols, 0);                \
-        auto b = loaded<Plain<T>>(c.pointer<T>(1), rows, cols, kSlot);            \
-        auto d = make<Plain<T>>(rows, cols, c.number[2] ? 0 : 2 * kSlot);         \
-        OP(d, a, b);                                                              \
-        stored(d, c.pointer<T>(2));                                               \
+#define BINARY(NAME, OP)                                                  \
+    template <class T>                                                    \
+    void NAME(const Call& c) {                                            \
+        const int64_t rows = c.number[0], cols = c.number[1];             \
+        auto a = loaded<Plain<T>>(c.pointer<T>(0), rows, cols, 0);        \
+        auto b = loaded<Plain<T>>(c.pointer<T>(1), rows, cols, kSlot);    \
+        auto d = make<Plain<T>>(rows, cols, c.number[2] ? 0 : 2 * kSlot); \
+        OP(d, a, b);                                                      \
+        stored(d, c.pointer<T>(2));                                       \
     }
 BINARY(tadd, TADD)
 BINARY(tsub, TSUB)
@@ -39,15 +39,15 @@ INT_ENTRIES(tshl)
 INT_ENTRIES(tshr)
 FLOAT_ENTRIES(tprelu)
 
-#define SCALAR(NAME, OP)                                                          \
-    template <class T>                                                            \
-    void NAME(const Call& c) {                                                    \
-        const int64_t rows = c.number[0], cols = c.number[1];                     \
-        [[maybe_unused]] auto a = loaded<Plain<T>>(c.pointer<T>(0), rows, cols, 0);\
-        auto d = make<Plain<T>>(rows, cols, c.number[2] ? 0 : 2 * kSlot);         \
-        [[maybe_unused]] const T x = static_cast<T>(c.scalar[0]);                 \
-        OP;                                                                       \
-        stored(d, c.pointer<T>(1));                                               \
+#define SCALAR(NAME, OP)                                                            \
+    template <class T>                                                              \
+    void NAME(const Call& c) {                                                      \
+        const int64_t rows = c.number[0], cols = c.number[1];                       \
+        [[maybe_unused]] auto a = loaded<Plain<T>>(c.pointer<T>(0), rows, cols, 0); \
+        auto d = make<Plain<T>>(rows, cols, c.number[2] ? 0 : 2 * kSlot);           \
+        [[maybe_unused]] const T x = static_cast<T>(c.scalar[0]);                   \
+        OP;                                                                         \
+        stored(d, c.pointer<T>(1));                                                 \
     }
 SCALAR(tadds, TADDS(d, a, x))
 SCALAR(tsubs, TSUBS(d, a, x))
@@ -99,25 +99,35 @@ void three(const Call& c) {
     auto out = make<Plain<T>>(rows, cols, 3 * kSlot);
     const T x = static_cast<T>(c.scalar[0]);
     switch (c.number[2]) {
-        case 0: TADDC(out, a, b, d); break;
-        case 1: TSUBC(out, a, b, d); break;
-        case 2: TADDSC(out, a, x, b); break;
-        case 3: TSUBSC(out, a, x, b); break;
-        default: TMOV(out, d); TAXPY(out, a, x);
+        case 0:
+            TADDC(out, a, b, d);
+            break;
+        case 1:
+            TSUBC(out, a, b, d);
+            break;
+        case 2:
+            TADDSC(out, a, x, b);
+            break;
+        case 3:
+            TSUBSC(out, a, x, b);
+            break;
+        default:
+            TMOV(out, d);
+            TAXPY(out, a, x);
     }
     stored(out, c.pointer<T>(3));
 }
 ENTRY(three, f32, float)
 ENTRY(three, i32, int32_t)
 
-#define UNARY(NAME, OP)                                                           \
-    template <class T>                                                            \
-    void NAME(const Call& c) {                                                    \
-        const int64_t rows = c.number[0], cols = c.number[1];                     \
-        auto a = loaded<Plain<T>>(c.pointer<T>(0), rows, cols, 0);                \
-        auto d = make<Plain<T>>(rows, cols, c.number[2] ? 0 : 2 * kSlot);         \
-        OP(d, a);                                                                 \
-        stored(d, c.pointer<T>(1));                                               \
+#define UNARY(NAME, OP)                                                   \
+    template <class T>                                                    \
+    void NAME(const Call& c) {                                            \
+        const int64_t rows = c.number[0], cols = c.number[1];             \
+        auto a = loaded<Plain<T>>(c.pointer<T>(0), rows, cols, 0);        \
+        auto d = make<Plain<T>>(rows, cols, c.number[2] ? 0 : 2 * kSlot); \
+        OP(d, a);                                                         \
+        stored(d, c.pointer<T>(1));                                       \
     }
 UNARY(tabs, TABS)
 UNARY(tneg, TNEG)
@@ -144,10 +154,17 @@ void tpart(const Call& c) {
     auto b = loaded<Plain<T>>(c.pointer<T>(1), c.number[4], c.number[5], kSlot);
     auto d = make<Plain<T>>(c.number[0], c.number[1], 2 * kSlot);
     switch (c.number[6]) {
-        case 0: TPARTADD(d, a, b); break;
-        case 1: TPARTMUL(d, a, b); break;
-        case 2: TPARTMAX(d, a, b); break;
-        default: TPARTMIN(d, a, b);
+        case 0:
+            TPARTADD(d, a, b);
+            break;
+        case 1:
+            TPARTMUL(d, a, b);
+            break;
+        case 2:
+            TPARTMAX(d, a, b);
+            break;
+        default:
+            TPARTMIN(d, a, b);
     }
     stored(d, c.pointer<T>(2));
 }

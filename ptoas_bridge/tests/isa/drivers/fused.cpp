@@ -8,12 +8,23 @@ void fused(const Call& c) {
     auto b = loaded<Plain<T>>(c.pointer<T>(1), rows, cols, kSlot);
     auto d = loaded<Plain<T>>(c.pointer<T>(2), rows, cols, 2 * kSlot);
     switch (c.number[2]) {
-        case 0: TMULADDDST(d, a, b); break;
-        case 1: TFUSEDMULADD(d, a, b); break;
-        case 2: TFUSEDMULADDRELU(d, a, b); break;
-        case 3: TSUBRELU(d, a, b); break;
-        case 4: TPOW(d, a, b); break;
-        default: TPOWS(d, a, T(3));
+        case 0:
+            TMULADDDST(d, a, b);
+            break;
+        case 1:
+            TFUSEDMULADD(d, a, b);
+            break;
+        case 2:
+            TFUSEDMULADDRELU(d, a, b);
+            break;
+        case 3:
+            TSUBRELU(d, a, b);
+            break;
+        case 4:
+            TPOW(d, a, b);
+            break;
+        default:
+            TPOWS(d, a, T(3));
     }
     stored(d, c.pointer<T>(3));
 }

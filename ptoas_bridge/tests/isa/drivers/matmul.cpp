@@ -33,10 +33,14 @@ void product_of(const Call& c) {
 template <class T, class C>
 void product(const Call& c) {
     switch (c.number[4]) {
-        case 0: return product_of<T, C, 64, 96, 96, BLayout::RowMajor>(c);
-        case 1: return product_of<T, C, 64, 96, 96, BLayout::ColMajor>(c);
-        case 2: return product_of<T, C, 16, 512, 32, BLayout::RowMajor>(c);
-        default: return product_of<T, C, 16, 64, 32, BLayout::ColMajor>(c);
+        case 0:
+            return product_of<T, C, 64, 96, 96, BLayout::RowMajor>(c);
+        case 1:
+            return product_of<T, C, 64, 96, 96, BLayout::ColMajor>(c);
+        case 2:
+            return product_of<T, C, 16, 512, 32, BLayout::RowMajor>(c);
+        default:
+            return product_of<T, C, 16, 64, 32, BLayout::ColMajor>(c);
     }
 }
 #define PRODUCT(NAME, T, C) ENTRY(product, NAME, T, C)
@@ -111,7 +115,8 @@ void scaled(const Call& c) {
     TMATMUL_MX(acc, l, ls, r, rs);
     if (c.number[0] == 1) TMATMUL_MX(acc, acc, l, ls, r, rs);
     if (c.number[0] == 2) {
-        auto bias = loaded<Tile<TileType::Bias, float, 1, 64, BLayout::RowMajor, -1, -1>>(c.pointer<float>(5), 1, 64, 0, 64);
+        auto bias =
+            loaded<Tile<TileType::Bias, float, 1, 64, BLayout::RowMajor, -1, -1>>(c.pointer<float>(5), 1, 64, 0, 64);
         TMATMUL_MX(acc, l, ls, r, rs, bias);
     }
     stored(acc, c.pointer<float>(4), 64);

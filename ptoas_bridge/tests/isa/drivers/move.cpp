@@ -3,7 +3,9 @@
 // Physical layouts of a 32 x 64 tile of T.
 template <class T, int Kind, TileType Loc = TileType::Mat>
 using Laid = Tile<Loc, T, 32, 64, (Kind == 0 || Kind == 3 || Kind == 4) ? BLayout::RowMajor : BLayout::ColMajor, -1, -1,
-                  Kind <= 1 ? SLayout::NoneBox : (Kind == 2 || Kind == 4) ? SLayout::RowMajor : SLayout::ColMajor>;
+                  Kind <= 1                  ? SLayout::NoneBox
+                  : (Kind == 2 || Kind == 4) ? SLayout::RowMajor
+                                             : SLayout::ColMajor>;
 // 0 rows, 1 columns, 2 NZ, 3 ZN, 4 ZZ, 5 NN
 
 template <class T, int From, int To>
@@ -19,23 +21,35 @@ void through(const Call& c) {
 template <class T, int From>
 void from_layout(const Call& c) {
     switch (c.number[2]) {
-        case 0: return through<T, From, 0>(c);
-        case 1: return through<T, From, 1>(c);
-        case 2: return through<T, From, 2>(c);
-        case 3: return through<T, From, 3>(c);
-        case 4: return through<T, From, 4>(c);
-        default: return through<T, From, 5>(c);
+        case 0:
+            return through<T, From, 0>(c);
+        case 1:
+            return through<T, From, 1>(c);
+        case 2:
+            return through<T, From, 2>(c);
+        case 3:
+            return through<T, From, 3>(c);
+        case 4:
+            return through<T, From, 4>(c);
+        default:
+            return through<T, From, 5>(c);
     }
 }
 template <class T>
 void move(const Call& c) {
     switch (c.number[3]) {
-        case 0: return from_layout<T, 0>(c);
-        case 1: return from_layout<T, 1>(c);
-        case 2: return from_layout<T, 2>(c);
-        case 3: return from_layout<T, 3>(c);
-        case 4: return from_layout<T, 4>(c);
-        default: return from_layout<T, 5>(c);
+        case 0:
+            return from_layout<T, 0>(c);
+        case 1:
+            return from_layout<T, 1>(c);
+        case 2:
+            return from_layout<T, 2>(c);
+        case 3:
+            return from_layout<T, 3>(c);
+        case 4:
+            return from_layout<T, 4>(c);
+        default:
+            return from_layout<T, 5>(c);
     }
 }
 ENTRY(move, f32, float)
@@ -58,11 +72,16 @@ void window_of(const Call& c) {
 template <class T>
 void window(const Call& c) {
     switch (c.number[4]) {
-        case 0: return window_of<T, 0>(c);
-        case 1: return window_of<T, 1>(c);
-        case 2: return window_of<T, 2>(c);
-        case 3: return window_of<T, 3>(c);
-        default: return window_of<T, 4>(c);
+        case 0:
+            return window_of<T, 0>(c);
+        case 1:
+            return window_of<T, 1>(c);
+        case 2:
+            return window_of<T, 2>(c);
+        case 3:
+            return window_of<T, 3>(c);
+        default:
+            return window_of<T, 4>(c);
     }
 }
 ENTRY(window, f32, float)
@@ -161,10 +180,17 @@ void accumulator(const Call& c) {
     uint32_t bits;
     __builtin_memcpy(&bits, &factor, 4);
     switch (c.number[2]) {
-        case 0: TSTORE(to, acc); break;
-        case 1: TSTORE<Acc, V, AtomicType::AtomicNone, ReluPreMode::NormalRelu>(to, acc); break;
-        case 2: TSTORE(to, acc, uint64_t{bits}); break;
-        default: TSTORE<STPhase::Final>(to, acc);
+        case 0:
+            TSTORE(to, acc);
+            break;
+        case 1:
+            TSTORE<Acc, V, AtomicType::AtomicNone, ReluPreMode::NormalRelu>(to, acc);
+            break;
+        case 2:
+            TSTORE(to, acc, uint64_t{bits});
+            break;
+        default:
+            TSTORE<STPhase::Final>(to, acc);
     }
     if constexpr (sizeof(T) >= 2) {
         auto vec = make<Plain<T>>(c.number[0], c.number[1], kSlot);
@@ -196,9 +222,12 @@ void pad_into(const Call& c) {
 template <class T>
 void pad(const Call& c) {
     switch (c.number[2]) {
-        case 1: return pad_into<T, PadValue::Zero>(c);
-        case 2: return pad_into<T, PadValue::Max>(c);
-        default: return pad_into<T, PadValue::Min>(c);
+        case 1:
+            return pad_into<T, PadValue::Zero>(c);
+        case 2:
+            return pad_into<T, PadValue::Max>(c);
+        default:
+            return pad_into<T, PadValue::Min>(c);
     }
 }
 ALL_ENTRIES(pad)
@@ -206,7 +235,8 @@ ALL_ENTRIES(pad)
 // Padding of a load: the rest of the 32-byte block that holds the last valid column.
 template <class T>
 void load_pad(const Call& c) {
-    using Padded = Tile<TileType::Vec, T, kRows, kCols, BLayout::RowMajor, -1, -1, SLayout::NoneBox, 512, PadValue::Min>;
+    using Padded =
+        Tile<TileType::Vec, T, kRows, kCols, BLayout::RowMajor, -1, -1, SLayout::NoneBox, 512, PadValue::Min>;
     auto a = loaded<Padded>(c.pointer<T>(0), c.number[0], c.number[1], 0);
     a.SetValidShape(c.number[0], (c.number[1] + 7) / 8 * 8);
     stored(a, c.pointer<T>(1));
@@ -236,21 +266,28 @@ ENTRY(reshape, f32, float)
 template <class T>
 void out_of_memory(const Call& c) {
     switch (c.number[0]) {
-        case 0: make<Plain<T>>(24, 64, 256 * 1024 - 100); break;
-        case 1: make<Plain<T>>(2, 64, 256 * 1024 - 512); break;
+        case 0:
+            make<Plain<T>>(24, 64, 256 * 1024 - 100);
+            break;
+        case 1:
+            make<Plain<T>>(2, 64, 256 * 1024 - 512);
+            break;
         case 2: {
             Plain<T> tile(24, 64);
             TEXPANDS(tile, T(0));
             break;
         }
-        case 3: Plain<T>(25, 64); break;
+        case 3:
+            Plain<T>(25, 64);
+            break;
         case 4: {
             auto a = make<Plain<T>>(24, 64, 0);
             auto b = make<Plain<T>>(24, 64, kSlot);
             TEXTRACT(b, a, 1, 0);
             break;
         }
-        default: make<Plain<T>>(1, 1, 0).GetValue(24 * 64);
+        default:
+            make<Plain<T>>(1, 1, 0).GetValue(24 * 64);
     }
 }
 ENTRY(out_of_memory, f32, float)

@@ -30,7 +30,8 @@ void cube_to_vector(const Call& c) {
             if (NoSplit && global == nullptr && lane == 1) return;
             auto pipe = Pipe(global, 4096, 0);
             constexpr bool by_row = Split == TileSplitAxis::TILE_UP_DOWN || Split == TileSplitAxis::TILE_UP_DOWN_ODD;
-            constexpr bool by_col = Split == TileSplitAxis::TILE_LEFT_RIGHT || Split == TileSplitAxis::TILE_LEFT_RIGHT_ODD;
+            constexpr bool by_col =
+                Split == TileSplitAxis::TILE_LEFT_RIGHT || Split == TileSplitAxis::TILE_LEFT_RIGHT_ODD;
             const int64_t first_rows = by_row ? (rows + 1) / 2 : rows, first_cols = by_col ? (cols + 1) / 2 : cols;
             int64_t my_rows = by_row ? (lane ? rows / 2 : first_rows) : rows;
             int64_t my_cols = by_col ? (lane ? cols / 2 : first_cols) : cols;
@@ -43,7 +44,8 @@ void cube_to_vector(const Call& c) {
                 TASSIGN(sum, 65536);
                 TADDS(sum, tile, 1000.0f * static_cast<float>(lane + 1));
                 TFREE<Pipe, Split>(pipe);
-                float* to = output + step * kM * kN + lane * ((by_row ? first_rows * kN : 0) + (by_col ? first_cols : 0));
+                float* to =
+                    output + step * kM * kN + lane * ((by_row ? first_rows * kN : 0) + (by_col ? first_cols : 0));
                 stored(sum, to, kN);
             }
         });
@@ -53,11 +55,16 @@ void c2v(const Call& c) {
     using Full = Tile<TileType::Vec, float, kM, kN, BLayout::RowMajor, -1, -1>;
     using Half = Tile<TileType::Vec, float, kM, kN / 2, BLayout::RowMajor, -1, -1>;
     switch (c.number[3]) {
-        case 0: return cube_to_vector<Full, TileSplitAxis::TILE_NO_SPLIT, true>(c);
-        case 1: return cube_to_vector<Full, TileSplitAxis::TILE_UP_DOWN, false>(c);
-        case 2: return cube_to_vector<Half, TileSplitAxis::TILE_LEFT_RIGHT, false>(c);
-        case 3: return cube_to_vector<Full, TileSplitAxis::TILE_UP_DOWN_ODD, false>(c);
-        default: return cube_to_vector<Full, TileSplitAxis::TILE_LEFT_RIGHT_ODD, false>(c);
+        case 0:
+            return cube_to_vector<Full, TileSplitAxis::TILE_NO_SPLIT, true>(c);
+        case 1:
+            return cube_to_vector<Full, TileSplitAxis::TILE_UP_DOWN, false>(c);
+        case 2:
+            return cube_to_vector<Half, TileSplitAxis::TILE_LEFT_RIGHT, false>(c);
+        case 3:
+            return cube_to_vector<Full, TileSplitAxis::TILE_UP_DOWN_ODD, false>(c);
+        default:
+            return cube_to_vector<Full, TileSplitAxis::TILE_LEFT_RIGHT_ODD, false>(c);
     }
 }
 ENTRY(c2v, f32, float)
@@ -83,7 +90,8 @@ void vector_to_cube(const Call& c) {
         [&](int lane) {
             if (NoSplit && global == nullptr && lane == 1) return;
             Pipe pipe(global, 0, 8192);
-            constexpr bool by_row = Split == TileSplitAxis::TILE_UP_DOWN, by_col = Split == TileSplitAxis::TILE_LEFT_RIGHT;
+            constexpr bool by_row = Split == TileSplitAxis::TILE_UP_DOWN,
+                           by_col = Split == TileSplitAxis::TILE_LEFT_RIGHT;
             const int64_t rows = by_row ? kM / 2 : kM, cols = by_col ? kN / 2 : kN;
             for (int step = 0; step < kSteps; ++step) {
                 const bool silent = Split == TileSplitAxis::TILE_NO_SPLIT && lane == 1;
@@ -101,11 +109,16 @@ void v2c(const Call& c) {
     using Rows = Tile<TileType::Vec, half, kM, kN, BLayout::RowMajor, -1, -1>;
     using Boxed = Tile<TileType::Vec, half, kM, kN, BLayout::ColMajor, -1, -1, SLayout::RowMajor, 512>;
     switch (c.number[1]) {
-        case 0: return vector_to_cube<Rows, TileSplitAxis::TILE_NO_SPLIT, true>(c);
-        case 1: return vector_to_cube<Rows, TileSplitAxis::TILE_UP_DOWN, false>(c);
-        case 2: return vector_to_cube<Rows, TileSplitAxis::TILE_LEFT_RIGHT, false>(c);
-        case 3: return vector_to_cube<Boxed, TileSplitAxis::TILE_NO_SPLIT, true>(c);
-        default: return vector_to_cube<Boxed, TileSplitAxis::TILE_UP_DOWN, false>(c);
+        case 0:
+            return vector_to_cube<Rows, TileSplitAxis::TILE_NO_SPLIT, true>(c);
+        case 1:
+            return vector_to_cube<Rows, TileSplitAxis::TILE_UP_DOWN, false>(c);
+        case 2:
+            return vector_to_cube<Rows, TileSplitAxis::TILE_LEFT_RIGHT, false>(c);
+        case 3:
+            return vector_to_cube<Boxed, TileSplitAxis::TILE_NO_SPLIT, true>(c);
+        default:
+            return vector_to_cube<Boxed, TileSplitAxis::TILE_UP_DOWN, false>(c);
     }
 }
 ENTRY(v2c, f16, half)

@@ -32,13 +32,20 @@ void masked_by(const Call& c) {
 template <class T>
 void masked(const Call& c) {
     switch (c.number[3]) {
-        case 1: return masked_by<T, MaskPattern::P0101>(c);
-        case 2: return masked_by<T, MaskPattern::P1010>(c);
-        case 3: return masked_by<T, MaskPattern::P0001>(c);
-        case 4: return masked_by<T, MaskPattern::P0010>(c);
-        case 5: return masked_by<T, MaskPattern::P0100>(c);
-        case 6: return masked_by<T, MaskPattern::P1000>(c);
-        default: return masked_by<T, MaskPattern::P1111>(c);
+        case 1:
+            return masked_by<T, MaskPattern::P0101>(c);
+        case 2:
+            return masked_by<T, MaskPattern::P1010>(c);
+        case 3:
+            return masked_by<T, MaskPattern::P0001>(c);
+        case 4:
+            return masked_by<T, MaskPattern::P0010>(c);
+        case 5:
+            return masked_by<T, MaskPattern::P0100>(c);
+        case 6:
+            return masked_by<T, MaskPattern::P1000>(c);
+        default:
+            return masked_by<T, MaskPattern::P1111>(c);
     }
 }
 ENTRY(masked, f32, float)
@@ -153,18 +160,25 @@ void memory_gather(const Call& c) {
 }
 template <class T>
 void mgather(const Call& c) {
-    if (c.number[2] == 0)
-        switch (c.number[3]) {
-            case 0: return memory_gather<T, Coalesce::Row, GatherOOB::Undefined>(c);
-            case 1: return memory_gather<T, Coalesce::Row, GatherOOB::Clamp>(c);
-            case 2: return memory_gather<T, Coalesce::Row, GatherOOB::Wrap>(c);
-            default: return memory_gather<T, Coalesce::Row, GatherOOB::Zero>(c);
+    if (c.number[2] == 0) switch (c.number[3]) {
+            case 0:
+                return memory_gather<T, Coalesce::Row, GatherOOB::Undefined>(c);
+            case 1:
+                return memory_gather<T, Coalesce::Row, GatherOOB::Clamp>(c);
+            case 2:
+                return memory_gather<T, Coalesce::Row, GatherOOB::Wrap>(c);
+            default:
+                return memory_gather<T, Coalesce::Row, GatherOOB::Zero>(c);
         }
     switch (c.number[3]) {
-        case 0: return memory_gather<T, Coalesce::Elem, GatherOOB::Undefined>(c);
-        case 1: return memory_gather<T, Coalesce::Elem, GatherOOB::Clamp>(c);
-        case 2: return memory_gather<T, Coalesce::Elem, GatherOOB::Wrap>(c);
-        default: return memory_gather<T, Coalesce::Elem, GatherOOB::Zero>(c);
+        case 0:
+            return memory_gather<T, Coalesce::Elem, GatherOOB::Undefined>(c);
+        case 1:
+            return memory_gather<T, Coalesce::Elem, GatherOOB::Clamp>(c);
+        case 2:
+            return memory_gather<T, Coalesce::Elem, GatherOOB::Wrap>(c);
+        default:
+            return memory_gather<T, Coalesce::Elem, GatherOOB::Zero>(c);
     }
 }
 ENTRY(mgather, f32, float)
@@ -179,10 +193,17 @@ void mscatter(const Call& c) {
         MSCATTER<pto::Coalesce::Row, pto::ScatterAtomicOp::None, pto::ScatterOOB::Skip>(table, a, idx);
     } else {
         switch (c.number[3]) {
-            case 0: MSCATTER<pto::Coalesce::Elem>(table, a, idx); break;
-            case 1: MSCATTER<pto::Coalesce::Elem, pto::ScatterAtomicOp::Add>(table, a, idx); break;
-            case 2: MSCATTER<pto::Coalesce::Elem, pto::ScatterAtomicOp::Max, pto::ScatterOOB::Wrap>(table, a, idx); break;
-            default: MSCATTER<pto::Coalesce::Elem, pto::ScatterAtomicOp::Min, pto::ScatterOOB::Clamp>(table, a, idx);
+            case 0:
+                MSCATTER<pto::Coalesce::Elem>(table, a, idx);
+                break;
+            case 1:
+                MSCATTER<pto::Coalesce::Elem, pto::ScatterAtomicOp::Add>(table, a, idx);
+                break;
+            case 2:
+                MSCATTER<pto::Coalesce::Elem, pto::ScatterAtomicOp::Max, pto::ScatterOOB::Wrap>(table, a, idx);
+                break;
+            default:
+                MSCATTER<pto::Coalesce::Elem, pto::ScatterAtomicOp::Min, pto::ScatterOOB::Clamp>(table, a, idx);
         }
     }
 }

@@ -1,30 +1,30 @@
 #include "driver.hpp"
 
 // Row reductions into a column vector and into a row-major tile with one valid column.
-#define ROW(NAME, OP)                                                             \
-    template <class T>                                                            \
-    void NAME(const Call& c) {                                                    \
-        const int64_t rows = c.number[0], cols = c.number[1];                     \
-        auto a = loaded<Plain<T>>(c.pointer<T>(0), rows, cols, 0);                \
-        auto tmp = make<Plain<T>>(rows, cols, kSlot);                             \
-        if (c.number[2]) {                                                        \
-            auto d = make<Plain<T>>(rows, 1, 2 * kSlot);                          \
-            OP(d, a, tmp);                                                        \
-            stored(d, c.pointer<T>(1));                                           \
-        } else {                                                                  \
-            auto d = make<Column<T>>(rows, 1, 2 * kSlot);                         \
-            OP(d, a, tmp);                                                        \
-            stored(d, c.pointer<T>(1));                                           \
-        }                                                                         \
+#define ROW(NAME, OP)                                              \
+    template <class T>                                             \
+    void NAME(const Call& c) {                                     \
+        const int64_t rows = c.number[0], cols = c.number[1];      \
+        auto a = loaded<Plain<T>>(c.pointer<T>(0), rows, cols, 0); \
+        auto tmp = make<Plain<T>>(rows, cols, kSlot);              \
+        if (c.number[2]) {                                         \
+            auto d = make<Plain<T>>(rows, 1, 2 * kSlot);           \
+            OP(d, a, tmp);                                         \
+            stored(d, c.pointer<T>(1));                            \
+        } else {                                                   \
+            auto d = make<Column<T>>(rows, 1, 2 * kSlot);          \
+            OP(d, a, tmp);                                         \
+            stored(d, c.pointer<T>(1));                            \
+        }                                                          \
     }
-#define COL(NAME, OP)                                                             \
-    template <class T>                                                            \
-    void NAME(const Call& c) {                                                    \
-        const int64_t rows = c.number[0], cols = c.number[1];                     \
-        auto a = loaded<Plain<T>>(c.pointer<T>(0), rows, cols, 0);                \
+#define COL(NAME, OP)                                                                                   \
+    template <class T>                                                                                  \
+    void NAME(const Call& c) {                                                                          \
+        const int64_t rows = c.number[0], cols = c.number[1];                                           \
+        auto a = loaded<Plain<T>>(c.pointer<T>(0), rows, cols, 0);                                      \
         auto d = make<Tile<TileType::Vec, T, 1, kCols, BLayout::RowMajor, -1, -1>>(1, cols, 2 * kSlot); \
-        OP(d, a);                                                                 \
-        stored(d, c.pointer<T>(1));                                               \
+        OP(d, a);                                                                                       \
+        stored(d, c.pointer<T>(1));                                                                     \
     }
 ROW(trowsum, TROWSUM)
 ROW(trowprod, TROWPROD)
@@ -81,13 +81,27 @@ void rowexpand(const Call& c) {
     auto v = loaded<Column<T>>(c.pointer<T>(1), rows, 1, kSlot);
     auto d = make<Plain<T>>(rows, cols, 2 * kSlot);
     switch (c.number[2]) {
-        case 0: TROWEXPAND(d, v); break;
-        case 1: TROWEXPANDADD(d, a, v); break;
-        case 2: TROWEXPANDSUB(d, a, v); break;
-        case 3: TROWEXPANDMUL(d, a, v); break;
-        case 4: TROWEXPANDDIV(d, a, v); break;
-        case 5: TROWEXPANDMAX(d, a, v); break;
-        case 6: TROWEXPANDMIN(d, v, a); break;
+        case 0:
+            TROWEXPAND(d, v);
+            break;
+        case 1:
+            TROWEXPANDADD(d, a, v);
+            break;
+        case 2:
+            TROWEXPANDSUB(d, a, v);
+            break;
+        case 3:
+            TROWEXPANDMUL(d, a, v);
+            break;
+        case 4:
+            TROWEXPANDDIV(d, a, v);
+            break;
+        case 5:
+            TROWEXPANDMAX(d, a, v);
+            break;
+        case 6:
+            TROWEXPANDMIN(d, v, a);
+            break;
         default:
             if constexpr (isa::kFloatRegister<T>) TROWEXPANDEXPDIF(d, a, v);
     }
@@ -116,13 +130,27 @@ void colexpand(const Call& c) {
     auto v = loaded<Tile<TileType::Vec, T, 1, kCols, BLayout::RowMajor, -1, -1>>(c.pointer<T>(1), 1, cols, kSlot);
     auto d = make<Plain<T>>(rows, cols, 2 * kSlot);
     switch (c.number[2]) {
-        case 0: TCOLEXPAND(d, v); break;
-        case 1: TCOLEXPANDADD(d, a, v); break;
-        case 2: TCOLEXPANDSUB(d, a, v); break;
-        case 3: TCOLEXPANDMUL(d, a, v); break;
-        case 4: TCOLEXPANDDIV(d, a, v); break;
-        case 5: TCOLEXPANDMAX(d, a, v); break;
-        case 6: TCOLEXPANDMIN(d, a, v); break;
+        case 0:
+            TCOLEXPAND(d, v);
+            break;
+        case 1:
+            TCOLEXPANDADD(d, a, v);
+            break;
+        case 2:
+            TCOLEXPANDSUB(d, a, v);
+            break;
+        case 3:
+            TCOLEXPANDMUL(d, a, v);
+            break;
+        case 4:
+            TCOLEXPANDDIV(d, a, v);
+            break;
+        case 5:
+            TCOLEXPANDMAX(d, a, v);
+            break;
+        case 6:
+            TCOLEXPANDMIN(d, a, v);
+            break;
         default:
             if constexpr (isa::kFloatRegister<T>) TCOLEXPANDEXPDIF(d, a, v);
     }

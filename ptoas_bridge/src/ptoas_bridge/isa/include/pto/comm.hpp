@@ -38,12 +38,18 @@ namespace isa {
 
 inline bool signal_holds(int32_t value, int32_t expected, comm::WaitCmp compare) {
     switch (compare) {
-        case comm::WaitCmp::EQ: return value == expected;
-        case comm::WaitCmp::NE: return value != expected;
-        case comm::WaitCmp::GT: return value > expected;
-        case comm::WaitCmp::GE: return value >= expected;
-        case comm::WaitCmp::LT: return value < expected;
-        default: return value <= expected;
+        case comm::WaitCmp::EQ:
+            return value == expected;
+        case comm::WaitCmp::NE:
+            return value != expected;
+        case comm::WaitCmp::GT:
+            return value > expected;
+        case comm::WaitCmp::GE:
+            return value >= expected;
+        case comm::WaitCmp::LT:
+            return value < expected;
+        default:
+            return value <= expected;
     }
 }
 
@@ -59,8 +65,8 @@ template <class Signal>
 inline bool signals_hold(const Signal& view, int32_t expected, comm::WaitCmp compare) {
     bool all = true;
     for_each_element(view, [&](long i, long j) {
-        all = all && signal_holds(__atomic_load_n(view.data() + view_offset(view, i, j), __ATOMIC_ACQUIRE), expected,
-                                  compare);
+        all = all &&
+              signal_holds(__atomic_load_n(view.data() + view_offset(view, i, j), __ATOMIC_ACQUIRE), expected, compare);
     });
     return all;
 }
@@ -76,7 +82,8 @@ inline void copy_view(const D& dst, const S& src, AtomicType atomic) {
     const bool contiguous = src.GetStride(4) == 1 && dst.GetStride(4) == 1 && atomic == AtomicType::AtomicNone;
     for (long i = 0; i < rows; ++i) {
         if (contiguous) {
-            __builtin_memmove(dst.data() + view_offset(dst, i, 0), src.data() + view_offset(src, i, 0), cols * sizeof(T));
+            __builtin_memmove(dst.data() + view_offset(dst, i, 0), src.data() + view_offset(src, i, 0),
+                              cols * sizeof(T));
             continue;
         }
         for (long j = 0; j < cols; ++j) {
@@ -94,10 +101,14 @@ inline void copy_view(const D& dst, const S& src, AtomicType atomic) {
 template <class T>
 inline T reduce_pair(comm::ReduceOp op, T a, T b) {
     switch (op) {
-        case comm::ReduceOp::Sum: return static_cast<T>(a + b);
-        case comm::ReduceOp::Max: return a > b ? a : b;
-        case comm::ReduceOp::Min: return a < b ? a : b;
-        default: return static_cast<T>(a * b);
+        case comm::ReduceOp::Sum:
+            return static_cast<T>(a + b);
+        case comm::ReduceOp::Max:
+            return a > b ? a : b;
+        case comm::ReduceOp::Min:
+            return a < b ? a : b;
+        default:
+            return static_cast<T>(a * b);
     }
 }
 

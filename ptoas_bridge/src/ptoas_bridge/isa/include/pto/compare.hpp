@@ -54,7 +54,8 @@ template <CmpMode Mode, class V>
         return a >= b;
 }
 
-// The mask bits of columns [j, j + count), j a multiple of the lanes: whole bytes, or parts of one byte for short registers.
+// The mask bits of columns [j, j + count), j a multiple of the lanes: whole bytes, or parts of one byte for short
+// registers.
 template <int Lanes>
 [[gnu::always_inline]] inline void put_bits(uint8_t* mask, long j, uint64_t bits, long count) {
     if constexpr (Lanes % 8 == 0) {
@@ -95,8 +96,8 @@ template <CmpMode Mode, bool ScalarRight, class T>
     for (long i = 0; i < rows; ++i, mask += mask_pitch, left += left_pitch, right += right_pitch) {
         long j = 0;
         for (; j + lanes <= cols; j += lanes)
-            put_bits<lanes>(mask, j, mask_bits(compare<Mode>(P::load(left + j), ScalarRight ? scalar : P::load(right + j))),
-                            lanes);
+            put_bits<lanes>(
+                mask, j, mask_bits(compare<Mode>(P::load(left + j), ScalarRight ? scalar : P::load(right + j))), lanes);
         if (const long rest = cols - j; rest > 0)
             put_bits<lanes>(mask, j,
                             mask_bits(compare<Mode>(P::load_part(left + j, rest),
@@ -110,16 +111,22 @@ template <bool ScalarRight, class T>
 inline void compare_with(CmpMode mode, uint8_t* mask, long mask_pitch, const T* left, long left_pitch, const T* right,
                          long right_pitch, long rows, long cols) {
     const auto run = [&](auto constant) {
-        compare_lines<decltype(constant)::value, ScalarRight>(mask, mask_pitch, left, left_pitch, right, right_pitch, rows,
-                                                              cols);
+        compare_lines<decltype(constant)::value, ScalarRight>(mask, mask_pitch, left, left_pitch, right, right_pitch,
+                                                              rows, cols);
     };
     switch (mode) {
-        case CmpMode::EQ: return run(std::integral_constant<CmpMode, CmpMode::EQ>());
-        case CmpMode::NE: return run(std::integral_constant<CmpMode, CmpMode::NE>());
-        case CmpMode::LT: return run(std::integral_constant<CmpMode, CmpMode::LT>());
-        case CmpMode::LE: return run(std::integral_constant<CmpMode, CmpMode::LE>());
-        case CmpMode::GT: return run(std::integral_constant<CmpMode, CmpMode::GT>());
-        case CmpMode::GE: return run(std::integral_constant<CmpMode, CmpMode::GE>());
+        case CmpMode::EQ:
+            return run(std::integral_constant<CmpMode, CmpMode::EQ>());
+        case CmpMode::NE:
+            return run(std::integral_constant<CmpMode, CmpMode::NE>());
+        case CmpMode::LT:
+            return run(std::integral_constant<CmpMode, CmpMode::LT>());
+        case CmpMode::LE:
+            return run(std::integral_constant<CmpMode, CmpMode::LE>());
+        case CmpMode::GT:
+            return run(std::integral_constant<CmpMode, CmpMode::GT>());
+        case CmpMode::GE:
+            return run(std::integral_constant<CmpMode, CmpMode::GE>());
     }
 }
 
@@ -151,7 +158,10 @@ template <bool ScalarNo, class Bits>
         }
         if (const long rest = cols - j; rest > 0) {
             const M chosen = mask_from_bits<M>(get_bits<lanes>(mask, j, rest));
-            P::store_part(to + j, chosen ? P::load_part(yes + j, rest) : ScalarNo ? scalar : P::load_part(no + j, rest),
+            P::store_part(to + j,
+                          chosen     ? P::load_part(yes + j, rest)
+                          : ScalarNo ? scalar
+                                     : P::load_part(no + j, rest),
                           rest);
         }
     }
@@ -163,8 +173,8 @@ inline void select_scalar(D& dst, M& mask, A& yes, typename D::DType no) {
     static_assert(kPlainRows<D> && kPlainRows<A>, "TSELS works on plain row-major tiles");
     const Bits scalar = bit_cast<Bits>(no);
     select_lines<true>(reinterpret_cast<Bits*>(dst.data()), D::RowStride, mask_bytes(mask), kMaskPitch<M>,
-                 reinterpret_cast<const Bits*>(yes.data()), A::RowStride, &scalar, 0, dst.GetValidRow(),
-                 dst.GetValidCol());
+                       reinterpret_cast<const Bits*>(yes.data()), A::RowStride, &scalar, 0, dst.GetValidRow(),
+                       dst.GetValidCol());
 }
 
 }  // namespace isa
@@ -175,7 +185,7 @@ PTO_INST RecordEvent TCMP(M& dst, A& src0, B& src1, CmpMode mode, Rest&&...) {
     static_assert(std::is_same_v<T, typename B::DType>, "TCMP compares tiles of one element type");
     static_assert(isa::kPlainRows<A> && isa::kPlainRows<B>, "TCMP compares plain row-major tiles");
     isa::compare_with<false, T>(mode, isa::mask_bytes(dst), isa::kMaskPitch<M>, src0.data(), A::RowStride, src1.data(),
-                         B::RowStride, src0.GetValidRow(), src0.GetValidCol());
+                                B::RowStride, src0.GetValidRow(), src0.GetValidCol());
     return {};
 }
 template <class M, class A, class X, class... Rest>
@@ -188,20 +198,21 @@ PTO_INST RecordEvent TCMPS(M& dst, A& src, X&& scalar, CmpMode mode, Rest&&...) 
     else
         value = isa::scalar_cast<T>(scalar);
     isa::compare_with<true, T>(mode, isa::mask_bytes(dst), isa::kMaskPitch<M>, src.data(), A::RowStride, &value, 0,
-                         src.GetValidRow(), src.GetValidCol());
+                               src.GetValidRow(), src.GetValidCol());
     return {};
 }
 
 template <class D, class M, class A, class B, class... Rest>
 PTO_INST RecordEvent TSEL(D& dst, M& mask, A& src0, B& src1, Rest&&...) {
     using Bits = isa::BitsOf<sizeof(typename D::DType)>;
-    static_assert(isa::kPlainRows<D> && isa::kPlainRows<A> && isa::kPlainRows<B>, "TSEL works on plain row-major tiles");
+    static_assert(isa::kPlainRows<D> && isa::kPlainRows<A> && isa::kPlainRows<B>,
+                  "TSEL works on plain row-major tiles");
     static_assert(sizeof(typename A::DType) == sizeof(Bits) && sizeof(typename B::DType) == sizeof(Bits),
                   "TSEL needs one element type");
-    isa::select_lines<false>(reinterpret_cast<Bits*>(dst.data()), D::RowStride, isa::mask_bytes(mask), isa::kMaskPitch<M>,
-                      reinterpret_cast<const Bits*>(src0.data()), A::RowStride,
-                      reinterpret_cast<const Bits*>(src1.data()), B::RowStride, dst.GetValidRow(),
-                      dst.GetValidCol());
+    isa::select_lines<false>(reinterpret_cast<Bits*>(dst.data()), D::RowStride, isa::mask_bytes(mask),
+                             isa::kMaskPitch<M>, reinterpret_cast<const Bits*>(src0.data()), A::RowStride,
+                             reinterpret_cast<const Bits*>(src1.data()), B::RowStride, dst.GetValidRow(),
+                             dst.GetValidCol());
     return {};
 }
 template <class D, class M, class A, class X, std::enable_if_t<!isa::kIsTile<X>, int> = 0>

@@ -42,18 +42,23 @@ template <RoundMode Mode>
 template <RoundMode Mode>
 inline double round_double(double a) {
     switch (Mode) {
-        case RoundMode::CAST_FLOOR: return __builtin_floor(a);
-        case RoundMode::CAST_CEIL: return __builtin_ceil(a);
-        case RoundMode::CAST_ROUND: return __builtin_round(a);
+        case RoundMode::CAST_FLOOR:
+            return __builtin_floor(a);
+        case RoundMode::CAST_CEIL:
+            return __builtin_ceil(a);
+        case RoundMode::CAST_ROUND:
+            return __builtin_round(a);
         case RoundMode::CAST_TRUNC:
-        case RoundMode::CAST_NONE: return __builtin_trunc(a);
+        case RoundMode::CAST_NONE:
+            return __builtin_trunc(a);
         case RoundMode::CAST_ODD: {
             const double whole = __builtin_trunc(a);
             if (__builtin_fabs(a - whole) != 0.5) return __builtin_rint(a);
             const bool odd = __builtin_fmod(whole, 2.0) != 0.0;
             return odd ? whole : whole + __builtin_copysign(1.0, a);
         }
-        default: return __builtin_rint(a);
+        default:
+            return __builtin_rint(a);
     }
 }
 
@@ -65,8 +70,7 @@ template <class D>
         const FloatVector low = splat(static_cast<float>(least<D>())), high = splat(static_cast<float>(greatest<D>()));
         FloatVector clamped = number < low ? low : number;
         clamped = clamped > high ? high : clamped;
-        store_vector(to, __builtin_convertvector(__builtin_convertvector(clamped, IntVector),
-                                                 Vector<D, kFloatLanes>));
+        store_vector(to, __builtin_convertvector(__builtin_convertvector(clamped, IntVector), Vector<D, kFloatLanes>));
     } else if constexpr (std::is_same_v<D, int32_t>) {
         const auto over = number >= 2147483648.0f, under = number < -2147483648.0f;
         const IntVector inside = __builtin_convertvector((over | under) ? FloatVector{} : number, IntVector);
@@ -168,7 +172,8 @@ void convert_tile(D& dst, S& src, bool saturate) {
     if constexpr (D::isBoxedLayout || S::isBoxedLayout || D::isRowMajor != S::isRowMajor) {
         for (long i = 0; i < dst.GetValidRow(); ++i)
             for (long j = 0; j < dst.GetValidCol(); ++j)
-                convert_lines<TD, TS, Mode>(dst.data() + D::offset(i, j), 1, src.data() + S::offset(i, j), 1, 1, 1, saturate);
+                convert_lines<TD, TS, Mode>(dst.data() + D::offset(i, j), 1, src.data() + S::offset(i, j), 1, 1, 1,
+                                            saturate);
     } else {
         const long lines = D::isRowMajor ? dst.GetValidRow() : dst.GetValidCol();
         const long length = D::isRowMajor ? dst.GetValidCol() : dst.GetValidRow();
@@ -197,13 +202,20 @@ inline void convert(D& dst, S& src, RoundMode mode, SaturationMode saturation) {
         convert_pairs(dst, src);
     } else if constexpr (kIsFloating<TS> && (!kIsFloating<TD> || std::is_same_v<TD, TS>)) {
         switch (mode) {
-            case RoundMode::CAST_RINT: return convert_tile<RoundMode::CAST_RINT>(dst, src, saturate);
-            case RoundMode::CAST_ROUND: return convert_tile<RoundMode::CAST_ROUND>(dst, src, saturate);
-            case RoundMode::CAST_FLOOR: return convert_tile<RoundMode::CAST_FLOOR>(dst, src, saturate);
-            case RoundMode::CAST_CEIL: return convert_tile<RoundMode::CAST_CEIL>(dst, src, saturate);
-            case RoundMode::CAST_ODD: return convert_tile<RoundMode::CAST_ODD>(dst, src, saturate);
-            case RoundMode::CAST_NONE: return convert_tile<RoundMode::CAST_NONE>(dst, src, saturate);
-            default: return convert_tile<RoundMode::CAST_TRUNC>(dst, src, saturate);
+            case RoundMode::CAST_RINT:
+                return convert_tile<RoundMode::CAST_RINT>(dst, src, saturate);
+            case RoundMode::CAST_ROUND:
+                return convert_tile<RoundMode::CAST_ROUND>(dst, src, saturate);
+            case RoundMode::CAST_FLOOR:
+                return convert_tile<RoundMode::CAST_FLOOR>(dst, src, saturate);
+            case RoundMode::CAST_CEIL:
+                return convert_tile<RoundMode::CAST_CEIL>(dst, src, saturate);
+            case RoundMode::CAST_ODD:
+                return convert_tile<RoundMode::CAST_ODD>(dst, src, saturate);
+            case RoundMode::CAST_NONE:
+                return convert_tile<RoundMode::CAST_NONE>(dst, src, saturate);
+            default:
+                return convert_tile<RoundMode::CAST_TRUNC>(dst, src, saturate);
         }
     } else {
         convert_tile<RoundMode::CAST_RINT>(dst, src, saturate);

@@ -39,9 +39,9 @@ private:
 };
 
 struct ThreadMemory {
-    ThreadBuffer workspace;   // of one instruction
-    ThreadBuffer operands;    // of a block-scaled product
-    ThreadBuffer on_chip;     // the memory of tiles outside the runtime
+    ThreadBuffer workspace;  // of one instruction
+    ThreadBuffer operands;   // of a block-scaled product
+    ThreadBuffer on_chip;    // the memory of tiles outside the runtime
 };
 // Hidden: each kernel library keeps its own, and unloading the library stays possible.
 [[gnu::visibility("hidden")]] inline thread_local ThreadMemory thread_memory;
@@ -56,8 +56,8 @@ struct MemoryBlock {
 
 inline constexpr int kSpaceCount = 9;
 
-inline constexpr const char* kSpaceNames[] = {"Vec",     "Mat",       "Left",       "Right", "Acc", "Bias",
-                                              "Scaling", "ScaleLeft", "ScaleRight", "Ctrl"};
+inline constexpr const char* kSpaceNames[] = {"Vec",  "Mat",     "Left",      "Right",      "Acc",
+                                              "Bias", "Scaling", "ScaleLeft", "ScaleRight", "Ctrl"};
 constexpr const char* space_name(TileType type) { return kSpaceNames[static_cast<int>(type)]; }
 
 // Physical sizes of the larger architecture.
@@ -74,22 +74,29 @@ constexpr const char* space_name(TileType type) { return kSpaceNames[static_cast
 }
 
 #if PTO_HAS_SIMULATED_CORE
-inline simpler::sim::SimulatedCore* current_core() {
-    return simpler_current_core ? simpler_current_core() : nullptr;
-}
+inline simpler::sim::SimulatedCore* current_core() { return simpler_current_core ? simpler_current_core() : nullptr; }
 
 // Index of SimulatedCore::memory, or -1 for a space the record does not have.
 constexpr int core_memory_index(TileType type) {
     switch (type) {
-        case TileType::Vec: return static_cast<int>(simpler::sim::MemorySpace::kVec);
-        case TileType::Mat: return static_cast<int>(simpler::sim::MemorySpace::kMat);
-        case TileType::Left: return static_cast<int>(simpler::sim::MemorySpace::kLeft);
-        case TileType::Right: return static_cast<int>(simpler::sim::MemorySpace::kRight);
-        case TileType::Acc: return static_cast<int>(simpler::sim::MemorySpace::kAcc);
-        case TileType::Bias: return static_cast<int>(simpler::sim::MemorySpace::kBias);
-        case TileType::ScaleLeft: return static_cast<int>(simpler::sim::MemorySpace::kLeftScale);
-        case TileType::ScaleRight: return static_cast<int>(simpler::sim::MemorySpace::kRightScale);
-        default: return -1;
+        case TileType::Vec:
+            return static_cast<int>(simpler::sim::MemorySpace::kVec);
+        case TileType::Mat:
+            return static_cast<int>(simpler::sim::MemorySpace::kMat);
+        case TileType::Left:
+            return static_cast<int>(simpler::sim::MemorySpace::kLeft);
+        case TileType::Right:
+            return static_cast<int>(simpler::sim::MemorySpace::kRight);
+        case TileType::Acc:
+            return static_cast<int>(simpler::sim::MemorySpace::kAcc);
+        case TileType::Bias:
+            return static_cast<int>(simpler::sim::MemorySpace::kBias);
+        case TileType::ScaleLeft:
+            return static_cast<int>(simpler::sim::MemorySpace::kLeftScale);
+        case TileType::ScaleRight:
+            return static_cast<int>(simpler::sim::MemorySpace::kRightScale);
+        default:
+            return -1;
     }
 }
 #endif

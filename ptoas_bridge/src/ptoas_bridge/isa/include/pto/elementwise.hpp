@@ -94,14 +94,15 @@ template <class V>
             result[i] = y == 0 ? 0 : x % y;
     }
 }
-// C remainder: sign of the dividend. The whole part of a float quotient below 2^23 is exact or one too large, so one fused
-// step gives the exact remainder, perhaps one divisor too low.
+// C remainder: sign of the dividend. The whole part of a float quotient below 2^23 is exact or one too large, so one
+// fused step gives the exact remainder, perhaps one divisor too low.
 struct TruncatedRemainder {
     template <class V>
     [[gnu::always_inline]] V operator()(V a, V b) const {
 #if PTO_AVX512 || defined(__FMA__)
         if constexpr (std::is_same_v<V, FloatVector>) {
-            const FloatVector x = (FloatVector)((IntVector)a & 0x7fffffff), y = (FloatVector)((IntVector)b & 0x7fffffff);
+            const FloatVector x = (FloatVector)((IntVector)a & 0x7fffffff),
+                              y = (FloatVector)((IntVector)b & 0x7fffffff);
             const FloatVector quotient = x / y;
             const auto simple = (quotient < 8388608.0f) & (y < kInfinity);
             if (all_lanes(simple)) {
@@ -146,7 +147,8 @@ struct BitXor {
         return a ^ b;
     }
 };
-// Shift counts at or above the width give what an endless sequence of one-bit shifts gives; negative counts count as such.
+// Shift counts at or above the width give what an endless sequence of one-bit shifts gives; negative counts count as
+// such.
 struct ShiftLeft {
     template <class V>
     [[gnu::always_inline]] V operator()(V a, V b) const {
@@ -202,11 +204,11 @@ inline void map_with_scalar(D& dst, S& src, X value) {
 
 }  // namespace isa
 
-#define PTO_BINARY_TILE(NAME, OP)                                          \
-    template <class D, class A, class B, class... Rest>                    \
-    PTO_INST RecordEvent NAME(D& dst, A& src0, B& src1, Rest&&...) {       \
-        isa::map(isa::OP(), dst, src0, src1);                              \
-        return {};                                                         \
+#define PTO_BINARY_TILE(NAME, OP)                                    \
+    template <class D, class A, class B, class... Rest>              \
+    PTO_INST RecordEvent NAME(D& dst, A& src0, B& src1, Rest&&...) { \
+        isa::map(isa::OP(), dst, src0, src1);                        \
+        return {};                                                   \
     }
 PTO_BINARY_TILE(TADD, Add)
 PTO_BINARY_TILE(TSUB, Subtract)
@@ -222,22 +224,22 @@ PTO_BINARY_TILE(TPRELU, ParametricRelu)
 PTO_BINARY_TILE(TADDRELU, AddRelu)
 #undef PTO_BINARY_TILE
 
-#define PTO_BINARY_TILE_PRECISION(NAME, OP, ALGORITHM)                                       \
+#define PTO_BINARY_TILE_PRECISION(NAME, OP, ALGORITHM)                                            \
     template <ALGORITHM Precision = ALGORITHM::DEFAULT, class D, class A, class B, class... Rest> \
-    PTO_INST RecordEvent NAME(D& dst, A& src0, B& src1, Rest&&...) {                         \
-        isa::map(isa::OP(), dst, src0, src1);                                                \
-        return {};                                                                           \
+    PTO_INST RecordEvent NAME(D& dst, A& src0, B& src1, Rest&&...) {                              \
+        isa::map(isa::OP(), dst, src0, src1);                                                     \
+        return {};                                                                                \
     }
 PTO_BINARY_TILE_PRECISION(TDIV, Divide, DivAlgorithm)
 PTO_BINARY_TILE_PRECISION(TREM, FlooredRemainder, RemAlgorithm)
 PTO_BINARY_TILE_PRECISION(TFMOD, TruncatedRemainder, FmodAlgorithm)
 #undef PTO_BINARY_TILE_PRECISION
 
-#define PTO_SCALAR_TILE(NAME, OP)                                          \
-    template <class D, class A, class X, class... Rest>                    \
-    PTO_INST RecordEvent NAME(D& dst, A& src, X scalar, Rest&&...) {       \
-        isa::map_with_scalar<isa::OP>(dst, src, scalar);                   \
-        return {};                                                         \
+#define PTO_SCALAR_TILE(NAME, OP)                                    \
+    template <class D, class A, class X, class... Rest>              \
+    PTO_INST RecordEvent NAME(D& dst, A& src, X scalar, Rest&&...) { \
+        isa::map_with_scalar<isa::OP>(dst, src, scalar);             \
+        return {};                                                   \
     }
 PTO_SCALAR_TILE(TADDS, Add)
 PTO_SCALAR_TILE(TSUBS, Subtract)

@@ -88,9 +88,9 @@ inline void expand_rows_with(D& dst, A& src0, B& src1) {
 template <class Op, class D, class A, class B>
 inline void expand_columns_with(D& dst, A& src0, B& src1) {
     using T = typename D::DType;
-    static_assert(!D::isBoxedLayout && D::isRowMajor && !A::isBoxedLayout && !B::isBoxedLayout && B::isRowMajor &&
-                      A::isRowMajor,
-                  "a column expansion works on plain row-major tiles");
+    static_assert(
+        !D::isBoxedLayout && D::isRowMajor && !A::isBoxedLayout && !B::isBoxedLayout && B::isRowMajor && A::isRowMajor,
+        "a column expansion works on plain row-major tiles");
     const bool flip = src0.GetValidRow() == 1 && dst.GetValidRow() > 1 && src1.GetValidRow() > 1;
     const long a_pitch = flip ? 0 : A::RowStride, b_pitch = flip ? B::RowStride : 0;
     map_lines<Op, T, T, T>(Op(), dst.GetValidRow(), dst.GetValidCol(), {dst.data(), D::RowStride},
@@ -134,11 +134,11 @@ PTO_INST RecordEvent TCOLEXPAND(D& dst, S& src, Rest&&...) {
     return {};
 }
 
-#define PTO_EXPAND(NAME, HOW, OP)                                              \
-    template <class D, class A, class B, class... Rest>                        \
-    PTO_INST RecordEvent NAME(D& dst, A& src0, B& src1, Rest&&...) {           \
-        isa::HOW<isa::OP>(dst, src0, src1);                                    \
-        return {};                                                             \
+#define PTO_EXPAND(NAME, HOW, OP)                                    \
+    template <class D, class A, class B, class... Rest>              \
+    PTO_INST RecordEvent NAME(D& dst, A& src0, B& src1, Rest&&...) { \
+        isa::HOW<isa::OP>(dst, src0, src1);                          \
+        return {};                                                   \
     }
 PTO_EXPAND(TROWEXPANDADD, expand_rows_with, Add)
 PTO_EXPAND(TROWEXPANDSUB, expand_rows_with, Subtract)

@@ -1,4 +1,5 @@
-// What happens to accumulator values on their way out: scaling, relu, rounding to the destination type, atomic addition.
+// What happens to accumulator values on their way out: scaling, relu, rounding to the destination type, atomic
+// addition.
 #pragma once
 #include "line_layout.hpp"
 

@@ -9,13 +9,20 @@ namespace isa {
 
 constexpr bool pattern_selects(MaskPattern pattern, long position) {
     switch (pattern) {
-        case MaskPattern::P0101: return position % 2 == 0;
-        case MaskPattern::P1010: return position % 2 == 1;
-        case MaskPattern::P0001: return position % 4 == 0;
-        case MaskPattern::P0010: return position % 4 == 1;
-        case MaskPattern::P0100: return position % 4 == 2;
-        case MaskPattern::P1000: return position % 4 == 3;
-        default: return true;
+        case MaskPattern::P0101:
+            return position % 2 == 0;
+        case MaskPattern::P1010:
+            return position % 2 == 1;
+        case MaskPattern::P0001:
+            return position % 4 == 0;
+        case MaskPattern::P0010:
+            return position % 4 == 1;
+        case MaskPattern::P0100:
+            return position % 4 == 2;
+        case MaskPattern::P1000:
+            return position % 4 == 3;
+        default:
+            return true;
     }
 }
 
@@ -86,8 +93,7 @@ void gather_compared(D& dst, S& src, const K& value, C& counts, uint32_t offset)
         long found = 0;
         for (long j = 0; j < src.GetValidCol(); ++j) {
             if (!compare<Mode>(static_cast<Lane>(src.data()[S::offset(i, j)]), threshold)) continue;
-            if (found < dst.GetValidCol())
-                dst.data()[D::offset(i, found)] = static_cast<typename D::DType>(offset + j);
+            if (found < dst.GetValidCol()) dst.data()[D::offset(i, found)] = static_cast<typename D::DType>(offset + j);
             ++found;
         }
         counts.data()[i] = static_cast<typename C::DType>(found);
@@ -130,7 +136,8 @@ PTO_INST RecordEvent TGATHERB(D& dst, S& src, I& offsets, Rest&&...) {
     for (long i = 0; i < dst.GetValidRow(); ++i)
         for (long b = 0; b * block < dst.GetValidCol(); ++b) {
             const long at = static_cast<long>(offsets.data()[I::offset(i, b)]);
-            if (at < 0 || at + 32 > bytes) isa::fail("TGATHERB: byte offset %ld is outside the source of %ld bytes", at, bytes);
+            if (at < 0 || at + 32 > bytes)
+                isa::fail("TGATHERB: byte offset %ld is outside the source of %ld bytes", at, bytes);
             const long left = dst.GetValidCol() - b * block;
             __builtin_memcpy(dst.data() + i * D::RowStride + b * block, reinterpret_cast<const char*>(src.data()) + at,
                              (left < block ? left : block) * sizeof(T));
@@ -176,19 +183,31 @@ namespace isa {
 inline bool resolve_gather(GatherOOB policy, long& index, long size) {
     if (index >= 0 && index < size) return true;
     switch (policy) {
-        case GatherOOB::Clamp: index = index < 0 ? 0 : size - 1; return size > 0;
-        case GatherOOB::Wrap: index = size > 0 ? ((index % size) + size) % size : 0; return size > 0;
-        case GatherOOB::Zero: return false;
-        default: fail("MGATHER: index %ld is outside [0, %ld) and no out-of-bounds policy is set", index, size);
+        case GatherOOB::Clamp:
+            index = index < 0 ? 0 : size - 1;
+            return size > 0;
+        case GatherOOB::Wrap:
+            index = size > 0 ? ((index % size) + size) % size : 0;
+            return size > 0;
+        case GatherOOB::Zero:
+            return false;
+        default:
+            fail("MGATHER: index %ld is outside [0, %ld) and no out-of-bounds policy is set", index, size);
     }
 }
 inline bool resolve_scatter(ScatterOOB policy, long& index, long size) {
     if (index >= 0 && index < size) return true;
     switch (policy) {
-        case ScatterOOB::Clamp: index = index < 0 ? 0 : size - 1; return size > 0;
-        case ScatterOOB::Wrap: index = size > 0 ? ((index % size) + size) % size : 0; return size > 0;
-        case ScatterOOB::Skip: return false;
-        default: fail("MSCATTER: index %ld is outside [0, %ld) and no out-of-bounds policy is set", index, size);
+        case ScatterOOB::Clamp:
+            index = index < 0 ? 0 : size - 1;
+            return size > 0;
+        case ScatterOOB::Wrap:
+            index = size > 0 ? ((index % size) + size) % size : 0;
+            return size > 0;
+        case ScatterOOB::Skip:
+            return false;
+        default:
+            fail("MSCATTER: index %ld is outside [0, %ld) and no out-of-bounds policy is set", index, size);
     }
 }
 

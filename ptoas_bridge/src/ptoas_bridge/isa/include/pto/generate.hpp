@@ -10,7 +10,8 @@ inline void fill_sequence(D& dst, X start) {
     using T = typename D::DType;
     for (long i = 0; i < dst.GetValidRow(); ++i)
         for (long j = 0; j < dst.GetValidCol(); ++j)
-            dst.data()[D::offset(i, j)] = static_cast<T>(Descending ? start - static_cast<X>(j) : start + static_cast<X>(j));
+            dst.data()[D::offset(i, j)] =
+                static_cast<T>(Descending ? start - static_cast<X>(j) : start + static_cast<X>(j));
 }
 
 // Philox 4x32: counter-based generator; one block of four words per counter value.

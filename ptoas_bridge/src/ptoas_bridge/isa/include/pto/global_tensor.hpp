@@ -112,8 +112,8 @@ struct BaseShape2D<T, Rows, Cols, Layout::DN> : Stride<Rows * Cols, Rows * Cols,
 };
 template <class T, int64_t Rows, int64_t Cols>
 struct BaseShape2D<T, Rows, Cols, Layout::NZ>
-    : Stride<Rows * Cols, Rows*(32 / sizeof(T)), 16 * (32 / sizeof(T)), 32 / sizeof(T), 1> {
-    using Stride<Rows * Cols, Rows*(32 / sizeof(T)), 16 * (32 / sizeof(T)), 32 / sizeof(T), 1>::Stride;
+    : Stride<Rows * Cols, Rows * (32 / sizeof(T)), 16 * (32 / sizeof(T)), 32 / sizeof(T), 1> {
+    using Stride<Rows * Cols, Rows * (32 / sizeof(T)), 16 * (32 / sizeof(T)), 32 / sizeof(T), 1>::Stride;
 };
 
 namespace isa {

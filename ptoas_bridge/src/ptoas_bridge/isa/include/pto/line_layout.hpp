@@ -1,7 +1,7 @@
 // LineLayout: any tile or global view as lines made of contiguous runs, and copies between two of them.
 //
-// Row-major storage has one run per row; NZ and ZZ have one run per 32-byte box row; ZN, NN and column-major storage are
-// the same with rows and columns exchanged (`by_column`). All data movement reduces to two copies: runs to runs of
+// Row-major storage has one run per row; NZ and ZZ have one run per 32-byte box row; ZN, NN and column-major storage
+// are the same with rows and columns exchanged (`by_column`). All data movement reduces to two copies: runs to runs of
 // the same direction, and a transposing copy between the two directions.
 #pragma once
 #include <cstdint>
@@ -20,12 +20,12 @@ struct RunPosition {
 };
 
 struct LineLayout {
-    bool by_column;     // lines are columns
-    long run;           // contiguous elements
-    long run_stride;    // from one run of a line to the next
-    long box_lines;     // lines that follow each other at line_stride
+    bool by_column;   // lines are columns
+    long run;         // contiguous elements
+    long run_stride;  // from one run of a line to the next
+    long box_lines;   // lines that follow each other at line_stride
     long line_stride;
-    long box_stride;    // from one group of box_lines lines to the next
+    long box_stride;  // from one group of box_lines lines to the next
 
     long line_offset(long line) const {
         return box_lines >= kUnbounded ? line * line_stride
@@ -69,12 +69,13 @@ inline LineLayout tile_layout(const TileT& tile) {
 }
 
 template <int Bytes>
-using BitsOf = std::conditional_t<
-    Bytes == 1, uint8_t,
-    std::conditional_t<Bytes == 2, uint16_t, std::conditional_t<Bytes == 4, uint32_t, uint64_t>>>;
+using BitsOf =
+    std::conditional_t<Bytes == 1, uint8_t,
+                       std::conditional_t<Bytes == 2, uint16_t, std::conditional_t<Bytes == 4, uint32_t, uint64_t>>>;
 
 template <class T>
-inline constexpr bool kFloatRegister = std::is_same_v<T, float> || std::is_same_v<T, half> || std::is_same_v<T, bfloat16_t>;
+inline constexpr bool kFloatRegister =
+    std::is_same_v<T, float> || std::is_same_v<T, half> || std::is_same_v<T, bfloat16_t>;
 
 // Converts `count` contiguous elements; between the wide float types one register at a time.
 template <class D, class S>

@@ -28,8 +28,8 @@ constexpr bool view_is_plain() {
 template <class Global, class TileT>
 using ViewSide = Side<view_by_column<Global, TileT>(), view_is_plain<Global, TileT>()>;
 
-// Calls body(layout, pointer, row, col, rows, cols) for every two-dimensional part of a global view; row and col say where
-// the part lies in the tile.
+// Calls body(layout, pointer, row, col, rows, cols) for every two-dimensional part of a global view; row and col say
+// where the part lies in the tile.
 template <class TileT, class Global, class Body>
 inline void for_each_part(const Global& view, const TileT& tile, const Body& body) {
     const long s0 = view.GetShape(0), s1 = view.GetShape(1), s2 = view.GetShape(2), s3 = view.GetShape(3),
@@ -88,23 +88,22 @@ inline void pad_line_ends(TileT& tile) {
 template <class Global, class TileT, class Convert>
 inline void store_tile(const Global& view, const TileT& tile, const Convert& convert) {
     const LineLayout layout = tile_layout(tile);
-    for_each_part(view, tile,
-                  [&](const LineLayout& part, auto* to, long row, long col, long rows, long cols) {
-                      copy_block<ViewSide<Global, TileT>, TileSide<TileT>>(to, part, 0, 0, tile.data(), layout, row, col, rows, cols, convert);
-                  });
+    for_each_part(view, tile, [&](const LineLayout& part, auto* to, long row, long col, long rows, long cols) {
+        copy_block<ViewSide<Global, TileT>, TileSide<TileT>>(to, part, 0, 0, tile.data(), layout, row, col, rows, cols,
+                                                             convert);
+    });
 }
 
 // Atomic stores go element by element, whatever the layouts.
 template <class Global, class TileT, class Inner>
 inline void add_tile(const Global& view, const TileT& tile, const Inner& inner) {
-    for_each_part(view, tile,
-                  [&](const LineLayout& part, auto* to, long row, long col, long rows, long cols) {
-                      using D = std::remove_reference_t<decltype(*to)>;
-                      for (long i = 0; i < rows; ++i)
-                          for (long j = 0; j < cols; ++j)
-                              atomic_add(to + (part.by_column ? part.offset(j, i) : part.offset(i, j)),
-                                         inner.template one<D>(tile.data()[TileT::offset(row + i, col + j)]));
-                  });
+    for_each_part(view, tile, [&](const LineLayout& part, auto* to, long row, long col, long rows, long cols) {
+        using D = std::remove_reference_t<decltype(*to)>;
+        for (long i = 0; i < rows; ++i)
+            for (long j = 0; j < cols; ++j)
+                atomic_add(to + (part.by_column ? part.offset(j, i) : part.offset(i, j)),
+                           inner.template one<D>(tile.data()[TileT::offset(row + i, col + j)]));
+    });
 }
 
 template <AtomicType Atomic, bool Relu, bool Scaled, class Global, class TileT>
@@ -130,8 +129,8 @@ PTO_INST RecordEvent TLOAD(TileT& dst, Global& src, Rest&&...) {
     const isa::LineLayout layout = isa::tile_layout(dst);
     isa::for_each_part(src, dst,
                        [&](const isa::LineLayout& part, auto* from, long row, long col, long rows, long cols) {
-                           isa::copy_block<isa::TileSide<TileT>, isa::ViewSide<Global, TileT>>(dst.data(), layout, row, col, reinterpret_cast<const T*>(from), part, 0, 0,
-                                           rows, cols);
+                           isa::copy_block<isa::TileSide<TileT>, isa::ViewSide<Global, TileT>>(
+                               dst.data(), layout, row, col, reinterpret_cast<const T*>(from), part, 0, 0, rows, cols);
                        });
     if constexpr (TileT::PadVal != PadValue::Null && !TileT::isBoxedLayout) isa::pad_line_ends(dst);
     return {};
@@ -143,14 +142,12 @@ PTO_INST RecordEvent TPREFETCH(TileT&, Global& src, Rest&&...) {
     return {};
 }
 
-template <class TileT, class Global, AtomicType Atomic = AtomicType::AtomicNone,
-          ReluPreMode Relu = ReluPreMode::NoRelu>
+template <class TileT, class Global, AtomicType Atomic = AtomicType::AtomicNone, ReluPreMode Relu = ReluPreMode::NoRelu>
 PTO_INST RecordEvent TSTORE(Global& dst, TileT& src) {
     isa::store_with<Atomic, Relu == ReluPreMode::NormalRelu, false>(dst, src, 1.0f);
     return {};
 }
-template <class TileT, class Global, AtomicType Atomic = AtomicType::AtomicNone,
-          ReluPreMode Relu = ReluPreMode::NoRelu>
+template <class TileT, class Global, AtomicType Atomic = AtomicType::AtomicNone, ReluPreMode Relu = ReluPreMode::NoRelu>
 PTO_INST RecordEvent TSTORE(Global& dst, TileT& src, uint64_t scale_bits) {
     isa::store_with<Atomic, Relu == ReluPreMode::NormalRelu, true>(dst, src, isa::scale_from_bits(scale_bits));
     return {};
@@ -173,22 +170,20 @@ template <class TileT, class Global, class Fp, AtomicType Atomic = AtomicType::A
           ReluPreMode Relu = ReluPreMode::NoRelu>
 PTO_INST RecordEvent TSTORE_FP(Global& dst, TileT& src, Fp& fp) {
     using D = typename Global::DType;
-    isa::for_each_part(dst, src,
-                       [&](const isa::LineLayout& part, D* to, long row, long col, long rows, long cols) {
-                           for (long j = 0; j < cols; ++j) {
-                               const isa::FixpipeRun<Relu == ReluPreMode::NormalRelu, true> convert{
-                                   isa::scale_from_bits(static_cast<uint64_t>(fp.data()[col + j]))};
-                               for (long i = 0; i < rows; ++i) {
-                                   D* cell = to + (part.by_column ? part.offset(j, i) : part.offset(i, j));
-                                   const D value =
-                                       convert.template one<D>(src.data()[TileT::offset(row + i, col + j)]);
-                                   if constexpr (Atomic == AtomicType::AtomicAdd)
-                                       isa::atomic_add(cell, value);
-                                   else
-                                       *cell = value;
-                               }
-                           }
-                       });
+    isa::for_each_part(dst, src, [&](const isa::LineLayout& part, D* to, long row, long col, long rows, long cols) {
+        for (long j = 0; j < cols; ++j) {
+            const isa::FixpipeRun<Relu == ReluPreMode::NormalRelu, true> convert{
+                isa::scale_from_bits(static_cast<uint64_t>(fp.data()[col + j]))};
+            for (long i = 0; i < rows; ++i) {
+                D* cell = to + (part.by_column ? part.offset(j, i) : part.offset(i, j));
+                const D value = convert.template one<D>(src.data()[TileT::offset(row + i, col + j)]);
+                if constexpr (Atomic == AtomicType::AtomicAdd)
+                    isa::atomic_add(cell, value);
+                else
+                    *cell = value;
+            }
+        }
+    });
     return {};
 }
 

@@ -30,54 +30,56 @@ inline void multiply_tiles(C& c, A& a, B& b, bool accumulate) {
 template <class C, class In, class A, class B>
 inline void copy_accumulator(C& c, In& in, A& a, B& b) {
     if (static_cast<void*>(c.data()) == static_cast<void*>(in.data())) return;
-    copy_block<TileSide<C>, TileSide<In>>(c.data(), tile_layout(c), 0, 0, static_cast<const typename In::DType*>(in.data()), tile_layout(in), 0, 0,
-               a.GetValidRow(), b.GetValidCol());
+    copy_block<TileSide<C>, TileSide<In>>(c.data(), tile_layout(c), 0, 0,
+                                          static_cast<const typename In::DType*>(in.data()), tile_layout(in), 0, 0,
+                                          a.GetValidRow(), b.GetValidCol());
 }
 
 template <class C, class A, class B, class Bias>
 inline void fill_with_bias(C& c, A& a, B& b, Bias& bias) {
     const LineLayout layout = tile_layout(c);
     for (long i = 0; i < a.GetValidRow(); ++i)
-        copy_block<TileSide<C>, TileSide<Bias>>(c.data(), layout, i, 0, static_cast<const typename Bias::DType*>(bias.data()), tile_layout(bias), 0, 0,
-                   1, b.GetValidCol());
+        copy_block<TileSide<C>, TileSide<Bias>>(c.data(), layout, i, 0,
+                                                static_cast<const typename Bias::DType*>(bias.data()),
+                                                tile_layout(bias), 0, 0, 1, b.GetValidCol());
 }
 
 }  // namespace isa
 
-#define PTO_MATMUL(NAME)                                                                                \
-    template <class C, class A, class B>                                                                \
-    PTO_INST RecordEvent NAME(C& dst, A& lhs, B& rhs) {                                                 \
-        isa::multiply_tiles(dst, lhs, rhs, false);                                                      \
-        return {};                                                                                      \
-    }                                                                                                   \
-    template <AccPhase Phase, class C, class A, class B>                                                \
-    PTO_INST RecordEvent NAME(C& dst, A& lhs, B& rhs) {                                                 \
-        return NAME(dst, lhs, rhs);                                                                     \
-    }                                                                                                   \
-    template <class C, class In, class A, class B>                                                      \
-    PTO_INST RecordEvent NAME##_ACC(C& dst, In& acc_in, A& lhs, B& rhs) {                               \
-        isa::copy_accumulator(dst, acc_in, lhs, rhs);                                                   \
-        isa::multiply_tiles(dst, lhs, rhs, true);                                                       \
-        return {};                                                                                      \
-    }                                                                                                   \
-    template <AccPhase Phase, class C, class In, class A, class B>                                      \
-    PTO_INST RecordEvent NAME##_ACC(C& dst, In& acc_in, A& lhs, B& rhs) {                               \
-        return NAME##_ACC(dst, acc_in, lhs, rhs);                                                       \
-    }                                                                                                   \
-    template <class C, class A, class B>                                                                \
-    PTO_INST RecordEvent NAME##_ACC(C& dst, A& lhs, B& rhs) {                                           \
-        isa::multiply_tiles(dst, lhs, rhs, true);                                                       \
-        return {};                                                                                      \
-    }                                                                                                   \
-    template <class C, class A, class B, class Bias>                                                    \
-    PTO_INST RecordEvent NAME##_BIAS(C& dst, A& lhs, B& rhs, Bias& bias) {                              \
-        isa::fill_with_bias(dst, lhs, rhs, bias);                                                       \
-        isa::multiply_tiles(dst, lhs, rhs, true);                                                       \
-        return {};                                                                                      \
-    }                                                                                                   \
-    template <AccPhase Phase, class C, class A, class B, class Bias>                                    \
-    PTO_INST RecordEvent NAME##_BIAS(C& dst, A& lhs, B& rhs, Bias& bias) {                              \
-        return NAME##_BIAS(dst, lhs, rhs, bias);                                                        \
+#define PTO_MATMUL(NAME)                                                   \
+    template <class C, class A, class B>                                   \
+    PTO_INST RecordEvent NAME(C& dst, A& lhs, B& rhs) {                    \
+        isa::multiply_tiles(dst, lhs, rhs, false);                         \
+        return {};                                                         \
+    }                                                                      \
+    template <AccPhase Phase, class C, class A, class B>                   \
+    PTO_INST RecordEvent NAME(C& dst, A& lhs, B& rhs) {                    \
+        return NAME(dst, lhs, rhs);                                        \
+    }                                                                      \
+    template <class C, class In, class A, class B>                         \
+    PTO_INST RecordEvent NAME##_ACC(C& dst, In& acc_in, A& lhs, B& rhs) {  \
+        isa::copy_accumulator(dst, acc_in, lhs, rhs);                      \
+        isa::multiply_tiles(dst, lhs, rhs, true);                          \
+        return {};                                                         \
+    }                                                                      \
+    template <AccPhase Phase, class C, class In, class A, class B>         \
+    PTO_INST RecordEvent NAME##_ACC(C& dst, In& acc_in, A& lhs, B& rhs) {  \
+        return NAME##_ACC(dst, acc_in, lhs, rhs);                          \
+    }                                                                      \
+    template <class C, class A, class B>                                   \
+    PTO_INST RecordEvent NAME##_ACC(C& dst, A& lhs, B& rhs) {              \
+        isa::multiply_tiles(dst, lhs, rhs, true);                          \
+        return {};                                                         \
+    }                                                                      \
+    template <class C, class A, class B, class Bias>                       \
+    PTO_INST RecordEvent NAME##_BIAS(C& dst, A& lhs, B& rhs, Bias& bias) { \
+        isa::fill_with_bias(dst, lhs, rhs, bias);                          \
+        isa::multiply_tiles(dst, lhs, rhs, true);                          \
+        return {};                                                         \
+    }                                                                      \
+    template <AccPhase Phase, class C, class A, class B, class Bias>       \
+    PTO_INST RecordEvent NAME##_BIAS(C& dst, A& lhs, B& rhs, Bias& bias) { \
+        return NAME##_BIAS(dst, lhs, rhs, bias);                           \
     }
 PTO_MATMUL(TMATMUL)
 PTO_MATMUL(TGEMV)

@@ -9,9 +9,9 @@
 
 namespace pto::isa {
 
-inline constexpr int kTileCols = 2 * kFloatLanes;    // columns of the micro-kernel
+inline constexpr int kTileCols = 2 * kFloatLanes;  // columns of the micro-kernel
 inline constexpr int kTileRows = PTO_AVX512 ? 8 : 4;
-inline constexpr long kPanelWords = 256;             // k words per packed right panel: 32 KiB with 512-bit registers
+inline constexpr long kPanelWords = 256;  // k words per packed right panel: 32 KiB with 512-bit registers
 
 // What a word holds and how two words multiply into an accumulator register.
 struct FloatWords {
@@ -56,10 +56,10 @@ template <class T>
 #if defined(__F16C__) && defined(__AVX__) && !defined(__clang__)
         return (EightWords)__builtin_ia32_vcvtph2ps256(load_vector<Vector<short, 8>>(from));
 #else
-        return (EightWords)__builtin_convertvector((load_vector<Vector<half, 8>>(from)), Vector<float, 8>);
+        return (EightWords) __builtin_convertvector((load_vector<Vector<half, 8>>(from)), Vector<float, 8>);
 #endif
     } else if constexpr (sizeof(T) == 1) {
-        return (EightWords)__builtin_convertvector((load_vector<Vector<T, 16>>(from)), Vector<int16_t, 16>);
+        return (EightWords) __builtin_convertvector((load_vector<Vector<T, 16>>(from)), Vector<int16_t, 16>);
     } else {
         return load_vector<EightWords>(from);
     }
@@ -83,9 +83,7 @@ struct LeftPanels {
     long block;
     long block_stride;
     long box_lines, line_stride, box_stride;
-    const uint32_t* row(long r) const {
-        return data + (r / box_lines) * box_stride + (r % box_lines) * line_stride;
-    }
+    const uint32_t* row(long r) const { return data + (r / box_lines) * box_stride + (r % box_lines) * line_stride; }
 };
 
 // Words per panel row, and the size of a converted left operand in words.
@@ -131,8 +129,8 @@ inline LeftPanels pack_left(uint32_t* to, const T* from, const LineLayout& layou
 
 // Packs `words` k words from word `first` of columns [col, col + cols) into to[word][kTileCols].
 template <class T>
-[[gnu::noinline]] void pack_right(uint32_t* to, const T* from, const LineLayout& layout, long first, long words, long col,
-                                  long cols, long k) {
+[[gnu::noinline]] void pack_right(uint32_t* to, const T* from, const LineLayout& layout, long first, long words,
+                                  long col, long cols, long k) {
     using W = WordsOf<T>;
     constexpr long step = 8 * W::kPerWord;
     const bool runs = layout.by_column && layout.run % step == 0 && layout.run < kUnbounded &&
@@ -212,7 +210,8 @@ inline void multiply_rows(typename W::Word* const (&c)[Registers], const LeftPan
     for (long r = 0; r < rows;) {
         typename W::Word* at[Registers];
         for (int v = 0; v < Registers; ++v) at[v] = c[v] + r * 16;
-        const bool full = r + kTileRows <= left_rows && rows - r > 2 && r % left.box_lines + kTileRows <= left.box_lines;
+        const bool full =
+            r + kTileRows <= left_rows && rows - r > 2 && r % left.box_lines + kTileRows <= left.box_lines;
         if (full) {
             const int stored = rows - r < kTileRows ? static_cast<int>(rows - r) : kTileRows;
             multiply_panel<W, kTileRows, Registers>(at, left.row(r) + skip, left.block, left.block_stride, right, words,
@@ -234,13 +233,13 @@ template <class TA, class TB, class C>
     static_assert(std::is_same_v<C, typename W::Word>, "accumulators are float, or int32_t for integer operands");
     if (m <= 0 || n <= 0) return;
     const long words = (k + W::kPerWord - 1) / W::kPerWord;
-    const bool direct = std::is_same_v<TA, float> && !al.by_column && al.run < kUnbounded && kPanelWords % al.run == 0 &&
-                        al.line_stride == al.run;
+    const bool direct = std::is_same_v<TA, float> && !al.by_column && al.run < kUnbounded &&
+                        kPanelWords % al.run == 0 && al.line_stride == al.run;
     const long left_size = direct ? 0 : left_words(m, words);
     const long block_words = kPanelWords < words ? kPanelWords : (words + 7) / 8 * 8;
     uint32_t* memory = reinterpret_cast<uint32_t*>(workspace((left_size + block_words * kTileCols) * 4));
-    LeftPanels left{reinterpret_cast<const uint32_t*>(a), al.run, al.run_stride, al.box_lines, al.line_stride,
-                    al.box_stride};
+    LeftPanels left{
+        reinterpret_cast<const uint32_t*>(a), al.run, al.run_stride, al.box_lines, al.line_stride, al.box_stride};
     long left_rows = a_rows;
     if (!direct) {
         left = pack_left(memory + block_words * kTileCols, a, al, m, k);

@@ -24,40 +24,41 @@ void multiply_scaled(C& c, A& a, AS& a_scale, B& b, BS& b_scale, bool accumulate
     float* right = left + rows * depth;
     for (long i = 0; i < m; ++i)
         for (long j = 0; j < k; ++j)
-            left[(j / 8) * rows * 8 + i * 8 + j % 8] = static_cast<float>(a.data()[A::offset(i, j)]) *
-                                                       scale_value(a_scale.data()[AS::offset(i, j / 32)]);
+            left[(j / 8) * rows * 8 + i * 8 + j % 8] =
+                static_cast<float>(a.data()[A::offset(i, j)]) * scale_value(a_scale.data()[AS::offset(i, j / 32)]);
     for (long j = 0; j < n; ++j)
         for (long i = 0; i < k; ++i)
-            right[(i / 8) * cols * 8 + j * 8 + i % 8] = static_cast<float>(b.data()[B::offset(i, j)]) *
-                                                        scale_value(b_scale.data()[BS::offset(i / 32, j)]);
-    const LineLayout left_layout{false, 8, rows * 8, kUnbounded, 8, 0}, right_layout{true, 8, cols * 8, kUnbounded, 8, 0};
+            right[(i / 8) * cols * 8 + j * 8 + i % 8] =
+                static_cast<float>(b.data()[B::offset(i, j)]) * scale_value(b_scale.data()[BS::offset(i / 32, j)]);
+    const LineLayout left_layout{false, 8, rows * 8, kUnbounded, 8, 0},
+        right_layout{true, 8, cols * 8, kUnbounded, 8, 0};
     multiply(c.data(), tile_layout(c).run_stride, static_cast<const float*>(left), left_layout, rows,
              static_cast<const float*>(right), right_layout, m, n, k, accumulate);
 }
 
 }  // namespace isa
 
-#define PTO_MATMUL_MX(NAME)                                                                                 \
-    template <class C, class A, class AS, class B, class BS>                                                \
-    PTO_INST RecordEvent NAME(C& dst, A& lhs, AS& lhs_scale, B& rhs, BS& rhs_scale) {                       \
-        isa::multiply_scaled(dst, lhs, lhs_scale, rhs, rhs_scale, false);                                   \
-        return {};                                                                                          \
-    }                                                                                                       \
-    /* Six operands: an accumulator first, or a bias last. */                                               \
-    template <class C, class T0, class T1, class T2, class T3, class T4>                                    \
-    PTO_INST RecordEvent NAME(C& dst, T0& t0, T1& t1, T2& t2, T3& t3, T4& t4) {                             \
-        if constexpr (T0::Loc == TileType::Acc) {                                                           \
-            isa::copy_accumulator(dst, t0, t1, t3);                                                         \
-            isa::multiply_scaled(dst, t1, t2, t3, t4, true);                                                \
-        } else {                                                                                            \
-            isa::fill_with_bias(dst, t0, t2, t4);                                                           \
-            isa::multiply_scaled(dst, t0, t1, t2, t3, true);                                                \
-        }                                                                                                   \
-        return {};                                                                                          \
-    }                                                                                                       \
-    template <AccPhase Phase, class... Tiles>                                                               \
-    PTO_INST RecordEvent NAME(Tiles&... tiles) {                                                            \
-        return NAME(tiles...);                                                                              \
+#define PTO_MATMUL_MX(NAME)                                                           \
+    template <class C, class A, class AS, class B, class BS>                          \
+    PTO_INST RecordEvent NAME(C& dst, A& lhs, AS& lhs_scale, B& rhs, BS& rhs_scale) { \
+        isa::multiply_scaled(dst, lhs, lhs_scale, rhs, rhs_scale, false);             \
+        return {};                                                                    \
+    }                                                                                 \
+    /* Six operands: an accumulator first, or a bias last. */                         \
+    template <class C, class T0, class T1, class T2, class T3, class T4>              \
+    PTO_INST RecordEvent NAME(C& dst, T0& t0, T1& t1, T2& t2, T3& t3, T4& t4) {       \
+        if constexpr (T0::Loc == TileType::Acc) {                                     \
+            isa::copy_accumulator(dst, t0, t1, t3);                                   \
+            isa::multiply_scaled(dst, t1, t2, t3, t4, true);                          \
+        } else {                                                                      \
+            isa::fill_with_bias(dst, t0, t2, t4);                                     \
+            isa::multiply_scaled(dst, t0, t1, t2, t3, true);                          \
+        }                                                                             \
+        return {};                                                                    \
+    }                                                                                 \
+    template <AccPhase Phase, class... Tiles>                                         \
+    PTO_INST RecordEvent NAME(Tiles&... tiles) {                                      \
+        return NAME(tiles...);                                                        \
     }
 PTO_MATMUL_MX(TMATMUL_MX)
 PTO_MATMUL_MX(TGEMV_MX)

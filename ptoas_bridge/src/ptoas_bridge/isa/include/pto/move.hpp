@@ -10,8 +10,9 @@ namespace isa {
 template <class Convert, class D, class S>
 inline void move_block(D& dst, long d_row, long d_col, S& src, long s_row, long s_col, long rows, long cols,
                        const Convert& convert) {
-    copy_block<TileSide<D>, TileSide<S>>(dst.data(), tile_layout(dst), d_row, d_col, static_cast<const typename S::DType*>(src.data()),
-               tile_layout(src), s_row, s_col, rows, cols, convert);
+    copy_block<TileSide<D>, TileSide<S>>(dst.data(), tile_layout(dst), d_row, d_col,
+                                         static_cast<const typename S::DType*>(src.data()), tile_layout(src), s_row,
+                                         s_col, rows, cols, convert);
 }
 
 inline long smaller(long a, long b) { return a < b ? a : b; }
@@ -146,9 +147,10 @@ PTO_INST RecordEvent TINSERT_FP(D& dst, S& src, Fp& fp, int64_t row, int64_t col
 // dst[i, j] = src[j, i]
 template <class D, class S, class... Rest>
 PTO_INST RecordEvent TTRANS(D& dst, S& src, Rest&&...) {
-    isa::copy_block<isa::TileSide<D>, isa::TransposedTileSide<S>>(dst.data(), isa::tile_layout(dst), 0, 0, static_cast<const typename S::DType*>(src.data()),
-                    isa::transposed(isa::tile_layout(src)), 0, 0, isa::smaller(dst.GetValidRow(), S::Cols),
-                    isa::smaller(dst.GetValidCol(), S::Rows));
+    isa::copy_block<isa::TileSide<D>, isa::TransposedTileSide<S>>(
+        dst.data(), isa::tile_layout(dst), 0, 0, static_cast<const typename S::DType*>(src.data()),
+        isa::transposed(isa::tile_layout(src)), 0, 0, isa::smaller(dst.GetValidRow(), S::Cols),
+        isa::smaller(dst.GetValidCol(), S::Rows));
     return {};
 }
 

@@ -10,7 +10,8 @@ inline void fill_pad(D& dst, S& src) {
     using T = typename D::DType;
     static_assert(Pad != PadValue::Null, "TFILLPAD needs a destination whose pad value is not Null");
     static_assert(sizeof(T) == sizeof(typename S::DType), "TFILLPAD keeps the element size");
-    static_assert(D::Rows >= S::Rows && D::Cols >= S::Cols, "TFILLPAD needs a destination at least as large as its source");
+    static_assert(D::Rows >= S::Rows && D::Cols >= S::Cols,
+                  "TFILLPAD needs a destination at least as large as its source");
     const T pad = pad_element<T, Pad>();
     const long rows = src.GetValidRow(), cols = src.GetValidCol();
     if (dst.GetValidRow() == 0 || dst.GetValidCol() == 0) return;

@@ -53,11 +53,11 @@ void map_partial_arg(D& dst, DI& dst_index, A& src0, B& src1, AI& index0, BI& in
 
 }  // namespace isa
 
-#define PTO_PARTIAL_TILE(NAME, OP)                                        \
-    template <class D, class A, class B, class... Rest>                   \
-    PTO_INST RecordEvent NAME(D& dst, A& src0, B& src1, Rest&&...) {      \
-        isa::map_partial(isa::OP(), dst, src0, src1);                     \
-        return {};                                                        \
+#define PTO_PARTIAL_TILE(NAME, OP)                                   \
+    template <class D, class A, class B, class... Rest>              \
+    PTO_INST RecordEvent NAME(D& dst, A& src0, B& src1, Rest&&...) { \
+        isa::map_partial(isa::OP(), dst, src0, src1);                \
+        return {};                                                   \
     }
 PTO_PARTIAL_TILE(TPARTADD, Add)
 PTO_PARTIAL_TILE(TPARTMUL, Multiply)

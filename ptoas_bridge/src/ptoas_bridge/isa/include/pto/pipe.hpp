@@ -1,8 +1,8 @@
 // TPipe, TPUSH, TPOP, TFREE: rings of tile slots between the Cube core and the Vector lanes of a block.
 //
-// With a global-memory buffer (A2/A3) a slot lives there and a pop copies it into the consumer's local buffer; without one
-// (A5) a slot lives in the consumer's memory and a pop exposes it. A slot holds the producer's valid block compactly,
-// rows of valid columns. Vector lanes share a slot by rows or columns when the pipe is split.
+// With a global-memory buffer (A2/A3) a slot lives there and a pop copies it into the consumer's local buffer; without
+// one (A5) a slot lives in the consumer's memory and a pop exposes it. A slot holds the producer's valid block
+// compactly, rows of valid columns. Vector lanes share a slot by rows or columns when the pipe is split.
 #pragma once
 #include "line_layout.hpp"
 #include "load_store.hpp"
@@ -67,7 +67,8 @@ struct TPipe {
     static_assert(FlagID + (kBoth ? 4 : 2) <= 16, "a pipe needs its flag ids below 16");
 
     TPipe(const volatile void* global, uint64_t c2v_buffer, uint64_t v2c_buffer)
-        : global_(static_cast<unsigned char*>(const_cast<void*>(global))), c2v_buffer_(c2v_buffer),
+        : global_(static_cast<unsigned char*>(const_cast<void*>(global))),
+          c2v_buffer_(c2v_buffer),
           v2c_buffer_(v2c_buffer) {}
 
 #if PTO_HAS_SIMULATED_CORE
@@ -75,9 +76,8 @@ struct TPipe {
     void push(TileT& tile) {
         isa::Core& core = isa::pipe_core();
         const uint32_t slot = wait_for_slot<Split>(core);
-        isa::for_each_partner(core, only_first_lane<Split>(), [&](isa::Core& peer, int lane) {
-            write_slot<Split>(core, peer, lane, slot, tile);
-        });
+        isa::for_each_partner(core, only_first_lane<Split>(),
+                              [&](isa::Core& peer, int lane) { write_slot<Split>(core, peer, lane, slot, tile); });
         signal_ready<Split>(core);
     }
     template <TileSplitAxis Split, class TileT>
@@ -197,8 +197,8 @@ private:
         }
         if (part_rows <= 0 || part_cols <= 0) return;
         if (((to_row + part_rows - 1) * pitch + to_col + part_cols) * long(sizeof(T)) > long(SlotSize))
-            isa::fail("TPUSH: a block of [%ld, %ld] elements of %zu bytes exceeds the slot of %u bytes", to_row + part_rows,
-                      pitch, sizeof(T), SlotSize);
+            isa::fail("TPUSH: a block of [%ld, %ld] elements of %zu bytes exceeds the slot of %u bytes",
+                      to_row + part_rows, pitch, sizeof(T), SlotSize);
         unsigned char* base = global_ != nullptr ? global_slot(c2v, slot) : local_slot(peer, c2v, slot);
         isa::copy_block<isa::RowSide, isa::TileSide<TileT>>(reinterpret_cast<T*>(base), isa::row_layout(pitch), to_row,
                                                             to_col, static_cast<const T*>(tile.data()),
@@ -228,8 +228,8 @@ private:
         T* copy = reinterpret_cast<T*>(isa::workspace(rows * cols * sizeof(T)));
         __builtin_memcpy(copy, tile.data(), rows * cols * sizeof(T));
         isa::copy_block<isa::TileSide<TileT>, isa::RowSide>(tile.data(), isa::tile_layout(tile), 0, 0,
-                                                            static_cast<const T*>(copy), isa::row_layout(cols), 0, 0, rows,
-                                                            cols);
+                                                            static_cast<const T*>(copy), isa::row_layout(cols), 0, 0,
+                                                            rows, cols);
     }
 
     template <TileSplitAxis Split, class Global>

@@ -3,9 +3,9 @@
 #include "language.hpp"
 
 #include "assign.hpp"
+#include "comm.hpp"
 #include "compare.hpp"
 #include "convert.hpp"
-#include "comm.hpp"
 #include "debug.hpp"
 #include "elementwise.hpp"
 #include "expand.hpp"

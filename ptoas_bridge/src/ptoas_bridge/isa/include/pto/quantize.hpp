@@ -44,8 +44,8 @@ PTO_INST RecordEvent TDEQUANT(D& dst, S& src, Scale& scale, Offset& offset, Rest
     for (long i = 0; i < dst.GetValidRow(); ++i) {
         const float factor = isa::row_value(scale, i), zero = isa::row_value(offset, i);
         for (long j = 0; j < dst.GetValidCol(); ++j)
-            dst.data()[D::offset(i, j)] = isa::scalar_cast<typename D::DType>(
-                (static_cast<float>(src.data()[S::offset(i, j)]) - zero) * factor);
+            dst.data()[D::offset(i, j)] =
+                isa::scalar_cast<typename D::DType>((static_cast<float>(src.data()[S::offset(i, j)]) - zero) * factor);
     }
     return {};
 }

@@ -219,7 +219,8 @@ inline void arg_columns_of(const char* name, D& dst, S& src) {
     using T = typename S::DType;
     if (src.GetValidRow() == 0) fail("%s: the reduced extent of the source is 0", name);
     if constexpr (sizeof(LaneOf<T>) == 4 && S::isRowMajor && !S::isBoxedLayout)
-        arg_columns<Better, T>(dst.data(), D::ColStride, src.data(), S::RowStride, src.GetValidRow(), src.GetValidCol());
+        arg_columns<Better, T>(dst.data(), D::ColStride, src.data(), S::RowStride, src.GetValidRow(),
+                               src.GetValidCol());
     else
         arg_lines(Better(), dst.data(), D::ColStride, src.data(), S::ColStride, S::RowStride, src.GetValidCol(),
                   src.GetValidRow());
@@ -227,11 +228,11 @@ inline void arg_columns_of(const char* name, D& dst, S& src) {
 
 }  // namespace isa
 
-#define PTO_REDUCTION(NAME, HOW)                                   \
-    template <class D, class S, class... Rest>                     \
-    PTO_INST RecordEvent NAME(D& dst, S& src, Rest&&...) {         \
-        isa::HOW(#NAME, dst, src);                                 \
-        return {};                                                 \
+#define PTO_REDUCTION(NAME, HOW)                           \
+    template <class D, class S, class... Rest>             \
+    PTO_INST RecordEvent NAME(D& dst, S& src, Rest&&...) { \
+        isa::HOW(#NAME, dst, src);                         \
+        return {};                                         \
     }
 PTO_REDUCTION(TROWSUM, reduce_rows_of<isa::SumOf>)
 PTO_REDUCTION(TROWPROD, reduce_rows_of<isa::ProductOf>)

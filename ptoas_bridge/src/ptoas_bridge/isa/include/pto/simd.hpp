@@ -53,7 +53,8 @@ template <class V>
     constexpr int size = sizeof(rest[0]);
     [[maybe_unused]] const uint64_t mask = (uint64_t{1} << count) - 1;
     if constexpr (sizeof(V) == 64 && size == 4)
-        return (V)__builtin_ia32_loaddqusi512_mask(static_cast<const int*>(from), (Vector<int, 16>)rest, uint16_t(mask));
+        return (V)__builtin_ia32_loaddqusi512_mask(static_cast<const int*>(from), (Vector<int, 16>)rest,
+                                                   uint16_t(mask));
     else if constexpr (sizeof(V) == 64 && size == 8)
         return (V)__builtin_ia32_loaddqudi512_mask(static_cast<const long long*>(from), (Vector<long long, 8>)rest,
                                                    uint8_t(mask));
@@ -77,7 +78,8 @@ template <class V>
     if constexpr (sizeof(V) == 64 && size == 4)
         return __builtin_ia32_storedqusi512_mask(static_cast<int*>(to), (Vector<int, 16>)value, uint16_t(mask));
     else if constexpr (sizeof(V) == 64 && size == 8)
-        return __builtin_ia32_storedqudi512_mask(static_cast<long long*>(to), (Vector<long long, 8>)value, uint8_t(mask));
+        return __builtin_ia32_storedqudi512_mask(static_cast<long long*>(to), (Vector<long long, 8>)value,
+                                                 uint8_t(mask));
     else if constexpr (sizeof(V) == 64 && size == 2)
         return __builtin_ia32_storedquhi512_mask(static_cast<short*>(to), (Vector<short, 32>)value, uint32_t(mask));
     else if constexpr (sizeof(V) == 32 && size == 2)
@@ -104,7 +106,7 @@ template <class V>
 #elif defined(__F16C__) && defined(__AVX__) && !defined(__clang__)
     return (ShortVector)__builtin_ia32_vcvtps2ph256(value, 0);
 #else
-    return (ShortVector)__builtin_convertvector(value, Vector<half, kFloatLanes>);
+    return (ShortVector) __builtin_convertvector(value, Vector<half, kFloatLanes>);
 #endif
 }
 [[gnu::always_inline]] inline FloatVector floats_from_bfloat16(ShortVector bits) {
@@ -126,8 +128,8 @@ struct Packet {
     static constexpr int kLanes = kWidened ? kFloatLanes : kVectorBytes / static_cast<int>(sizeof(T));
     using Lane = std::conditional_t<kWidened, float, T>;
     using V = Vector<Lane, kLanes>;
-    using Stored = std::conditional_t<!kWidened, V,
-                                      std::conditional_t<sizeof(T) == 2, ShortVector, Vector<uint8_t, kFloatLanes>>>;
+    using Stored =
+        std::conditional_t<!kWidened, V, std::conditional_t<sizeof(T) == 2, ShortVector, Vector<uint8_t, kFloatLanes>>>;
 
     [[gnu::always_inline]] static V load(const T* from) { return widen(load_vector<Stored>(from)); }
     [[gnu::always_inline]] static void store(T* to, V value) { store_vector(to, narrow(value)); }

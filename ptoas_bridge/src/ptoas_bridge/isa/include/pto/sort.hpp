@@ -35,7 +35,8 @@ struct SortList {
     long taken;
 };
 
-// Merges up to four descending lists; on ties the earlier list wins. Stops early when `exhausted` and a list is used up.
+// Merges up to four descending lists; on ties the earlier list wins. Stops early when `exhausted` and a list is used
+// up.
 template <class T>
 inline void merge_lists(T* to, SortList* lists, int count, bool exhausted) {
     for (;;) {
@@ -65,7 +66,8 @@ inline void merge_tiles(D& dst, MrgSortExecutedNumList& executed, Lists& lists, 
     using T = typename D::DType;
     long total = 0;
     for (int l = 0; l < count; ++l) total += lists[l].records;
-    if (total * kRecord<T> > D::Cols) fail("TMRGSORT: %ld records do not fit a destination of %d columns", total, D::Cols);
+    if (total * kRecord<T> > D::Cols)
+        fail("TMRGSORT: %ld records do not fit a destination of %d columns", total, D::Cols);
     T* merged = reinterpret_cast<T*>(workspace(total * 8));
     merge_lists(merged, lists, count, exhausted);
     long taken = 0;
@@ -122,7 +124,8 @@ PTO_INST RecordEvent TSORT32(D& dst, S& src, I& index, Rest&&...) {
 template <class D, class S, class... Rest, std::enable_if_t<isa::kIsTile<S>, int> = 0>
 PTO_INST RecordEvent TMRGSORT(D& dst, S& src, uint32_t block_len, Rest&&...) {
     using T = typename S::DType;
-    if (block_len == 0 || block_len % isa::kRecord<T>) isa::fail("TMRGSORT: block length %u is not a whole number of records", block_len);
+    if (block_len == 0 || block_len % isa::kRecord<T>)
+        isa::fail("TMRGSORT: block length %u is not a whole number of records", block_len);
     const long cols = src.GetValidCol();
     T* merged = reinterpret_cast<T*>(isa::workspace(cols * sizeof(T)));
     for (long i = 0; i < src.GetValidRow(); ++i) {

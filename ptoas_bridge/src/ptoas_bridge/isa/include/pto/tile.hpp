@@ -53,7 +53,8 @@ struct Tile {
 
     Tile() { set_valid(RowValid_ < 0 ? Rows_ : RowValid_, ColValid_ < 0 ? Cols_ : ColValid_); }
     explicit Tile(int64_t valid) {
-        static_assert((RowValid_ < 0) != (ColValid_ < 0), "this tile type does not have exactly one dynamic valid extent");
+        static_assert((RowValid_ < 0) != (ColValid_ < 0),
+                      "this tile type does not have exactly one dynamic valid extent");
         set_valid(RowValid_ < 0 ? valid : RowValid_, ColValid_ < 0 ? valid : ColValid_);
     }
     Tile(int64_t rows, int64_t cols) { set_valid(RowValid_ < 0 ? rows : RowValid_, ColValid_ < 0 ? cols : ColValid_); }

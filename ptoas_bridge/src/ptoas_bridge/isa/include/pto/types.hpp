@@ -104,7 +104,8 @@ constexpr float decode_hif8(uint8_t code) {
         const int magnitude = (1 << (exponent_bits - 1)) | (field & ((1 << (exponent_bits - 1)) - 1));
         exponent = sign ? -magnitude : magnitude;
     }
-    const float fraction = static_cast<float>(body & ((1 << mantissa_bits) - 1)) / static_cast<float>(1 << mantissa_bits);
+    const float fraction =
+        static_cast<float>(body & ((1 << mantissa_bits) - 1)) / static_cast<float>(1 << mantissa_bits);
     const float value = (1.0f + fraction) * power_of_two(exponent);
     return (code & 0x80) ? -value : value;
 }
@@ -238,8 +239,8 @@ template <class T>
 inline constexpr bool kIsByteFloat = std::is_same_v<T, float8_e4m3_t> || std::is_same_v<T, float8_e5m2_t> ||
                                      std::is_same_v<T, float8_e8m0_t> || std::is_same_v<T, hifloat8_t>;
 template <class T>
-inline constexpr bool kIsFloating = std::is_floating_point_v<T> || std::is_same_v<T, half> ||
-                                    std::is_same_v<T, bfloat16_t> || kIsByteFloat<T>;
+inline constexpr bool kIsFloating =
+    std::is_floating_point_v<T> || std::is_same_v<T, half> || std::is_same_v<T, bfloat16_t> || kIsByteFloat<T>;
 
 // Greatest and least values used for padding and empty reductions: infinities where the format has them.
 template <class T>

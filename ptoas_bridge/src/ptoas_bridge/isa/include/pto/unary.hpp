@@ -128,11 +128,11 @@ inline void map_function(D& dst, S& src) {
 
 }  // namespace isa
 
-#define PTO_UNARY_TILE(NAME, OP)                                  \
-    template <class D, class S, class... Rest>                    \
-    PTO_INST RecordEvent NAME(D& dst, S& src, Rest&&...) {        \
-        isa::map(isa::OP(), dst, src);                            \
-        return {};                                                \
+#define PTO_UNARY_TILE(NAME, OP)                           \
+    template <class D, class S, class... Rest>             \
+    PTO_INST RecordEvent NAME(D& dst, S& src, Rest&&...) { \
+        isa::map(isa::OP(), dst, src);                     \
+        return {};                                         \
     }
 PTO_UNARY_TILE(TABS, Absolute)
 PTO_UNARY_TILE(TNEG, Negate)
@@ -140,11 +140,11 @@ PTO_UNARY_TILE(TNOT, Complement)
 PTO_UNARY_TILE(TRELU, Relu)
 #undef PTO_UNARY_TILE
 
-#define PTO_FUNCTION_TILE(NAME, OP, ALGORITHM)                                              \
-    template <ALGORITHM Precision = ALGORITHM::DEFAULT, class D, class S, class... Rest>    \
-    PTO_INST RecordEvent NAME(D& dst, S& src, Rest&&...) {                                  \
-        isa::map_function<isa::OP>(dst, src);                                               \
-        return {};                                                                          \
+#define PTO_FUNCTION_TILE(NAME, OP, ALGORITHM)                                           \
+    template <ALGORITHM Precision = ALGORITHM::DEFAULT, class D, class S, class... Rest> \
+    PTO_INST RecordEvent NAME(D& dst, S& src, Rest&&...) {                               \
+        isa::map_function<isa::OP>(dst, src);                                            \
+        return {};                                                                       \
     }
 PTO_FUNCTION_TILE(TEXP, Exponential, ExpAlgorithm)
 PTO_FUNCTION_TILE(TLOG, Logarithm, LogAlgorithm)

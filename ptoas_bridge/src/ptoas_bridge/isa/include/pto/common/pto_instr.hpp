@@ -1,0 +1,3 @@
+// Name under which hand-written kernels include the instruction set.
+#pragma once
+#include "../pto-inst.hpp"
