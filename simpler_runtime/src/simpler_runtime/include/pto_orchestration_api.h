@@ -1,5 +1,6 @@
 // The orchestration API: what a generated orchestration source includes to build its task graph.
 #pragma once
+#include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -48,6 +49,9 @@ constexpr PTO2ScopeMode scope_mode(PTO2ScopeMode mode = PTO2ScopeMode::AUTO) { r
 #define LOG_TIMING(...) ::simpler::log_message(25, __func__, __FILE__, __LINE__, __VA_ARGS__)
 #define LOG_INFO(...) ::simpler::log_message(20, __func__, __FILE__, __LINE__, __VA_ARGS__)
 #define LOG_DEBUG(...) ::simpler::log_message(10, __func__, __FILE__, __LINE__, __VA_ARGS__)
+
+// For loops that poll memory: gives the processor to a thread that may change it.
+#define SPIN_WAIT_HINT() ((void)sched_yield())
 
 // Latches a fatal error: every later call is a no-op and the run fails with `code`.
 #define rt_report_fatal(code, ...) ::simpler::report_fatal(code, __func__, __VA_ARGS__)
