@@ -161,14 +161,18 @@ class _Converter(IRMutator):
         assigned = _ordered({*assigned_then, *assigned_else}, self._base)
         before = {var: self.var_map.get(var) for var in assigned}
         live = self._live.live_after(stmt)
+        then_body, then_ends = self._branch(stmt.then_body, before)
+        else_body, else_ends = self._branch(stmt.else_body, before)
+        # An assignment inside a nested branch may leave a variable undefined on some path: then it has no result.
         results = [
             var
             for var in assigned
-            if (before[var] is not None and (var in live or (var in assigned_then and var in assigned_else)))
-            or (before[var] is None and var in assigned_then and var in assigned_else)
+            if then_ends[var] is not None
+            and else_ends[var] is not None
+            and (var in live or (var in assigned_then and var in assigned_else))
         ]
-        then_body, then_values = self._branch(stmt.then_body, results, before)
-        else_body, else_values = self._branch(stmt.else_body, results, before)
+        then_values = [then_ends[var] for var in results]
+        else_values = [else_ends[var] for var in results]
         new_vars = []
         for var, a, b in zip(results, then_values, else_values):
             new = self._new(var, "phi", (a if before[var] is None or a is not before[var] else b).type)
@@ -188,12 +192,12 @@ class _Converter(IRMutator):
             return_vars=(*explicit, *new_vars),
         )
 
-    def _branch(self, body: Stmt | None, results: list[Var], before: dict) -> tuple[Stmt, list[Expr]]:
-        """The converted body and the version of every result at its end; the versions before are restored."""
+    def _branch(self, body: Stmt | None, before: dict) -> tuple[Stmt, dict[Var, Expr | None]]:
+        """The converted body and the version of every assigned variable at its end; the versions before return."""
         new = seq([]) if body is None else self._body(body)
-        values = [self.var_map[var] for var in results]
+        ends = {var: self.var_map.get(var) for var in before}
         self._restore(before)
-        return new, values
+        return new, ends
 
     def _restore(self, before: dict[Var, Expr | None]) -> None:
         for var, version in before.items():
