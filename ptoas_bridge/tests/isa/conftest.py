@@ -20,7 +20,9 @@ INCLUDE = HERE.parents[1] / "src" / "ptoas_bridge" / "isa" / "include"
 RUNTIME_INCLUDE = HERE.parents[2] / "simpler_runtime" / "src" / "simpler_runtime" / "include"
 # The instruction headers choose register widths by target: PTO_ISA_MARCH=x86-64-v3 tests the AVX2 forms.
 MARCH = os.environ.get("PTO_ISA_MARCH", "native")
-FLAGS = ["-O2", "-std=c++17", f"-march={MARCH}", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror"]
+# The flags of the task runtime, plus warnings.
+FLAGS = ["-O3", "-std=gnu++17", f"-march={MARCH}", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
+FLAGS += ["-fPIC", "-shared", "-Wall", "-Wextra", "-Werror"]
 
 _pool = ThreadPoolExecutor(max_workers=2)
 _builds: dict[str, Future[Path]] = {}

@@ -202,3 +202,33 @@ def test_quantise_and_back(driver, rng, dtype):
     q = np.clip(np.rint(a[:9, :35] * scale[:9, :1]) + offset[:9, :1], info.min, info.max)
     assert_block(out, q.astype(DTYPES[dtype]))
     assert_block(back, (q - offset[:9, :1]) * scale[:9, :1], rtol=1e-6)
+
+
+def test_quantise_groups_of_32_columns(driver, rng):
+    a = sample(rng, "f32", low=-1000, high=1000)
+    a[1, :32] *= 1e-3
+    a[2, :32] = 0
+    out, codes = guarded("e4m3"), np.full((ROWS, PITCH), 0x5A, np.uint8)
+    top, scaling = guarded("f32"), guarded("f32")
+    driver.call("quantise_groups_e4m3", [a, out, codes, top, scaling], [])
+    groups = a[:5, :64].reshape(5, 2, 32)
+    largest = np.abs(groups).max(2)
+    expected = np.maximum((largest.view(np.int32) >> 23) - 8, 0)
+    assert (codes[:5, :2] == expected).all()
+    assert_block(top, largest)
+    assert_block(scaling, np.exp2(127.0 - expected).astype(np.float32))
+    values = (groups * np.exp2(127.0 - expected)[..., None]).reshape(5, 64)
+    assert_block(out, np.clip(values, -448, 448).astype(np.float32).astype(DTYPES["e4m3"]))
+
+
+def test_histogram_of_bytes_with_a_filter(driver, rng):
+    a = rng.integers(0, 1024, (ROWS, PITCH)).astype(np.uint16)
+    chosen = np.zeros((ROWS, PITCH), np.uint8)
+    chosen[:8, 0] = rng.integers(0, 4, 8)
+    high, low = np.zeros((8, 256), np.uint32), np.zeros((8, 256), np.uint32)
+    driver.call("histogram_u16", [a, chosen, high, low], [])
+    for i in range(8):
+        row = a[i, :50]
+        assert (high[i] == np.bincount(row >> 8, minlength=256)).all()
+        matching = row[(row >> 8) == chosen[i, 0]]
+        assert (low[i] == np.bincount(matching & 255, minlength=256)).all()

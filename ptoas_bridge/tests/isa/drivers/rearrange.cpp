@@ -229,3 +229,34 @@ void quantise(const Call& c) {
 }
 ENTRY(quantise, i8, int8_t)
 ENTRY(quantise, u8, uint8_t)
+
+template <class T>
+void quantise_groups(const Call& c) {
+    using Groups = Tile<TileType::Vec, float8_e8m0_t, kRows, 32, BLayout::RowMajor, -1, -1>;
+    using Values = Tile<TileType::Vec, float, kRows, 8, BLayout::RowMajor, -1, -1>;
+    auto a = loaded<Plain<float>>(c.pointer<float>(0), 5, 64, 0);
+    auto d = make<Plain<T>>(5, 64, kSlot);
+    auto exponent = make<Groups>(5, 2, 2 * kSlot);
+    auto top = make<Values>(5, 2, 3 * kSlot);
+    auto scaling = make<Values>(5, 2, 4 * kSlot);
+    TQUANT<QuantType::MXFP8>(d, a, &exponent, &top, &scaling);
+    stored(d, c.pointer<T>(1));
+    stored(exponent, c.pointer<float8_e8m0_t>(2));
+    stored(top, c.pointer<float>(3));
+    stored(scaling, c.pointer<float>(4));
+}
+ENTRY(quantise_groups, e4m3, float8_e4m3_t)
+
+template <class T>
+void histogram(const Call& c) {
+    using Counts = Tile<TileType::Vec, uint32_t, 8, 256, BLayout::RowMajor, -1, -1>;
+    using Filter = Tile<TileType::Vec, uint8_t, 32, 1, BLayout::ColMajor, -1, -1>;
+    auto a = loaded<Plain<T>>(c.pointer<T>(0), 8, 50, 0);
+    auto filter = loaded<Filter>(c.pointer<uint8_t>(1), 8, 1, kSlot);
+    auto counts = make<Counts>(8, 256, 2 * kSlot);
+    THISTOGRAM<HistByte::BYTE_1>(counts, a, filter);
+    stored(counts, c.pointer<uint32_t>(2), 256);
+    THISTOGRAM<HistByte::BYTE_0>(counts, a, filter);
+    stored(counts, c.pointer<uint32_t>(3), 256);
+}
+ENTRY(histogram, u16, uint16_t)

@@ -177,6 +177,34 @@ PTO_INST RecordEvent TSCATTER(D& dst, S& src) {
     return {};
 }
 
+enum class HistByte : uint8_t { BYTE_0, BYTE_1, BYTE_2, BYTE_3 };
+
+// Counts of the values of one byte of each element per row; elements count only when their higher bytes equal the bytes
+// in `filter`: element (k, row) of the filter, most significant byte first.
+template <HistByte Byte, class D, class S, class I>
+PTO_INST RecordEvent THISTOGRAM(D& dst, S& src, I& filter) {
+    using T = typename S::DType;
+    constexpr int bytes = sizeof(T), byte = static_cast<int>(Byte);
+    static_assert((bytes == 2 || bytes == 4) && byte < bytes && std::is_unsigned_v<T>,
+                  "THISTOGRAM counts bytes of uint16_t or uint32_t elements");
+    static_assert(D::Cols >= 256, "THISTOGRAM needs 256 columns of counts");
+    for (long i = 0; i < src.GetValidRow(); ++i) {
+        for (long b = 0; b < 256; ++b) dst.data()[D::offset(i, b)] = 0;
+        for (long j = 0; j < src.GetValidCol(); ++j) {
+            const uint32_t value = src.data()[S::offset(i, j)];
+            bool counted = true;
+            for (int k = bytes - 1, row = 0; k > byte; --k, ++row) {
+                // Filters of 16-bit elements are a column of bytes, those of 32-bit elements one row per byte.
+                const auto wanted = bytes == 2 ? filter.data()[I::offset(i, 0)]
+                                               : filter.data()[I::offset(row, i < filter.GetValidCol() ? i : 0)];
+                counted = counted && ((value >> (8 * k)) & 255) == static_cast<uint8_t>(wanted);
+            }
+            if (counted) ++dst.data()[D::offset(i, (value >> (8 * byte)) & 255)];
+        }
+    }
+    return {};
+}
+
 namespace isa {
 
 // Resolves an index against `size`; false when the element is to be left out (or zeroed).
