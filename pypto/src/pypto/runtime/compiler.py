@@ -199,6 +199,28 @@ def _generate(
     return CompiledProgram(root, None, program=program, platform=platform, backend_type=backend_type, children=children)
 
 
+def generate_program_files(
+    lowered: Program,
+    output_dir: str | os.PathLike,
+    skip_ptoas: bool = False,
+    *,
+    memory_planner: MemoryPlanner | None = None,
+    emit_source_loc: bool | None = None,
+    dump_ptoas_passes: bool = False,
+    runtime: RuntimeKind | None = None,
+) -> dict[str, str]:
+    """Files of a lowered program for the selected backend; nothing is written but the assembler's dumps."""
+    planner = memory_planner or MemoryPlanner.PYPTO
+    kind = runtime or RuntimeKind.TENSORMAP_AND_RINGBUFFER
+    return generate_files(
+        lowered,
+        None if skip_ptoas else _assembler(Path(output_dir), planner, dump_ptoas_passes),
+        emit_tile_addr=planner is not MemoryPlanner.PTOAS,
+        emit_source_loc=emit_source_loc,
+        runtime_name=kind.name.lower(),
+    )
+
+
 def _only_entry(lowered: Program) -> list:
     functions = [f for f in lowered.functions.values() if f.func_type is FunctionType.Orchestration]
     return functions or list(lowered.functions.values())[:1]
