@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from pypto.ir.dtype import DTYPES, DataType
@@ -96,13 +97,11 @@ install_excepthook()
 def __getattr__(name: str) -> Any:
     """``pl.jit`` and its classes are loaded on first use."""
     if name in ("jit", "JITFunction"):
-        import pypto.jit as room
-
-        return getattr(room, name)
+        return getattr(importlib.import_module("pypto.jit"), name)
     raise AttributeError(f"module 'pypto.language' has no attribute '{name}'")
 
 
-_HIDDEN = {"annotations", "Any", "DTYPES", "install_excepthook"}
+_HIDDEN = {"annotations", "importlib", "Any", "DTYPES", "install_excepthook"}
 __all__ = sorted(  # noqa: PLE0605
     {name for name in globals() if not name.startswith("_")} - _HIDDEN | {"jit", "JITFunction"}
 )
