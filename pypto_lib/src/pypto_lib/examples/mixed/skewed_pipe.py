@@ -1,4 +1,4 @@
-"""Mixed kernel inside a pl.pipeline loop: each strip is multiplied on the cube core, then scaled on the vector core (@pl.jit)."""
+"""A mixed kernel inside a pipelined loop: strips are multiplied on the cube core and scaled on the vector core."""
 
 import pypto.language as pl
 import torch

@@ -1,4 +1,4 @@
-"""While loop, break and continue driven by runtime scalars read from a tensor (@pl.jit)."""
+"""While loop, break and continue inside a scope, driven by scalars read from a tensor."""
 
 import pypto.language as pl
 import torch
