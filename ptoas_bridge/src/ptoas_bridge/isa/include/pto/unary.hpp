@@ -62,9 +62,13 @@ struct Exponential {
         p = multiply_add(p, r, splat(1.6666667e-1f));
         p = multiply_add(p, r, splat(0.5f));
         p = multiply_add(p, r * r, r) + 1.0f;
+#if PTO_AVX512 && !defined(__clang__)
+        return __builtin_ia32_scalefps512_mask(p, n, FloatVector{}, 0xffff, 4);
+#else
         const IntVector whole = __builtin_convertvector(n, IntVector);
         const IntVector first = whole >> 1;
         return p * exponent_power(first) * exponent_power(whole - first);
+#endif
     }
 };
 
