@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from pypto.ir.dtype import DataType
-from pypto.ir.node import IRNode, Node, OverloadedMeta, force_setattr
+from pypto.ir.node import IRNode, Node, NodeTuple, OverloadedMeta, force_setattr
 from pypto.ir.span import UNKNOWN_SPAN, Span
 from pypto.ir.types import ScalarType, TupleType, Type, UnknownType, scalar_type
 
@@ -136,6 +136,10 @@ class Call(Expr, frozen=True, eq=False, gc=False, metaclass=OverloadedMeta):
     type: Type
     span: Span
 
+    def __post_init__(self) -> None:
+        if self.args.__class__ is not NodeTuple:
+            force_setattr(self, "args", NodeTuple(self.args))
+
     @staticmethod
     def _normalize(op, args, *rest, kwargs=None, attrs=None, type=None, span=None) -> tuple:
         for value in rest:
@@ -148,7 +152,7 @@ class Call(Expr, frozen=True, eq=False, gc=False, metaclass=OverloadedMeta):
             else:
                 attrs = value
         attrs = dict(attrs or {})
-        args = tuple(args)
+        args = NodeTuple(args)
         directions = attrs.get("arg_directions")
         if directions and len(directions) != len(args):
             raise TypeError(f"attrs['arg_directions'] size ({len(directions)}) must match args size ({len(args)})")
@@ -174,6 +178,11 @@ class Submit(Expr, frozen=True, eq=False, gc=False, metaclass=OverloadedMeta):
     sync_start: bool = False
     allow_early_resolve: bool = False
     predicate: Any = None
+
+    def __post_init__(self) -> None:
+        for name in ("args", "deps"):
+            if getattr(self, name).__class__ is not NodeTuple:
+                force_setattr(self, name, NodeTuple(getattr(self, name)))
 
     @staticmethod
     def _normalize(
@@ -211,12 +220,12 @@ class Submit(Expr, frozen=True, eq=False, gc=False, metaclass=OverloadedMeta):
             kind = core_num.type
             if not (isinstance(kind, ScalarType) and kind.dtype.is_int()):
                 raise TypeError("core_num must be an integer expression")
-        deps = tuple(deps)
+        deps = NodeTuple(deps)
         if any(d is None for d in deps):
             raise TypeError("a dependency must not be None")
         return (
             op,
-            tuple(args),
+            NodeTuple(args),
             deps,
             dict(kwargs or {}),
             dict(attrs or {}),
@@ -241,8 +250,8 @@ class MakeTuple(Expr, frozen=True, eq=False, gc=False):
     span: Span = UNKNOWN_SPAN
 
     def __post_init__(self) -> None:
-        if type(self.elements) is not tuple:
-            force_setattr(self, "elements", tuple(self.elements))
+        if type(self.elements) is not NodeTuple:
+            force_setattr(self, "elements", NodeTuple(self.elements))
 
     @property
     def type(self) -> TupleType:

@@ -31,6 +31,26 @@ def make(cls: type, *fields: Any) -> Any:
     return StructMeta.__call__(cls, *fields)
 
 
+class NodeTuple(tuple):
+    """A stored sequence: immutable and hashable like a tuple, and equal to a list of equal elements."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return tuple.__eq__(self, tuple(other) if type(other) is list else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
+
+    def __add__(self, other: Any) -> NodeTuple:
+        return NodeTuple(tuple.__add__(self, tuple(other))) if isinstance(other, (list, tuple)) else NotImplemented
+
+    def __radd__(self, other: Any) -> Any:
+        return type(other)((*other, *self)) if isinstance(other, (list, tuple)) else NotImplemented
+
+
 class Node(msgspec.Struct, frozen=True, eq=False, gc=False):
     """Base of types, expressions, statements, functions and programs."""
 
@@ -58,7 +78,7 @@ class IRNode(Node):
     """Base of expressions, statements, functions and programs: the objects with a source span."""
 
 
-def freeze(node: Node, field: str, convert: Callable[[Any], Any] = tuple) -> None:
+def freeze(node: Node, field: str, convert: Callable[[Any], Any] = NodeTuple) -> None:
     """In ``__post_init__``: store ``convert(value)`` for a field that was given in another form."""
     force_setattr(node, field, convert(getattr(node, field)))
 

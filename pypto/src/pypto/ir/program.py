@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pypto.errors import InternalError
 from pypto.ir.enums import FunctionType, Level, ParamDirection, Role, SplitMode
 from pypto.ir.expr import GlobalVar
-from pypto.ir.node import IRNode, OverloadedMeta
+from pypto.ir.node import IRNode, NodeTuple, OverloadedMeta, freeze
 from pypto.ir.span import UNKNOWN_SPAN, Span
 
 #: Level and role that a function type implies.
@@ -47,6 +47,10 @@ class Function(IRNode, frozen=True, eq=False, gc=False, metaclass=OverloadedMeta
     attrs: dict
     requires_runtime_binding: bool
 
+    def __post_init__(self) -> None:
+        if type(self.params) is not NodeTuple:
+            freeze(self, "params")
+
     @staticmethod
     def _normalize(
         name,
@@ -71,7 +75,7 @@ class Function(IRNode, frozen=True, eq=False, gc=False, metaclass=OverloadedMeta
             level, role = implied_level, implied_role
         return (
             name,
-            tuple(var for var, _ in pairs),
+            NodeTuple([var for var, _ in pairs]),
             [direction for _, direction in pairs],
             list(return_types),
             body,

@@ -9,12 +9,18 @@ import msgspec
 from pypto.errors import InternalError
 from pypto.ir.enums import ForKind, InlineLanguage, Level, Role, ScopeKind, SplitMode
 from pypto.ir.expr import as_dim
-from pypto.ir.node import IRNode, OverloadedMeta, freeze, make
+from pypto.ir.node import IRNode, NodeTuple, OverloadedMeta, freeze, make
 from pypto.ir.span import UNKNOWN_SPAN, Span
 
 
 def _comments() -> Any:
     return msgspec.field(default_factory=list)
+
+
+def _freeze_carried(loop: Any) -> None:
+    for name in ("iter_args", "return_vars"):
+        if type(getattr(loop, name)) is not NodeTuple:
+            freeze(loop, name)
 
 
 class Stmt(IRNode, frozen=True, eq=False, gc=False):
@@ -45,7 +51,7 @@ class IfStmt(Stmt, frozen=True, eq=False, gc=False):
     leading_comments: list = _comments()
 
     def __post_init__(self) -> None:
-        if type(self.return_vars) is not tuple:
+        if type(self.return_vars) is not NodeTuple:
             freeze(self, "return_vars")
 
 
@@ -70,8 +76,7 @@ class ForStmt(Stmt, frozen=True, eq=False, gc=False):
         for name in ("start", "stop", "step"):
             if isinstance(getattr(self, name), int):
                 freeze(self, name, as_dim)
-        freeze(self, "iter_args")
-        freeze(self, "return_vars")
+        _freeze_carried(self)
         freeze(self, "attrs", lambda attrs: dict(attrs or {}))
 
 
@@ -88,8 +93,7 @@ class WhileStmt(Stmt, frozen=True, eq=False, gc=False):
     leading_comments: list = _comments()
 
     def __post_init__(self) -> None:
-        freeze(self, "iter_args")
-        freeze(self, "return_vars")
+        _freeze_carried(self)
 
 
 class _ValuesStmt(Stmt, frozen=True, eq=False, gc=False, metaclass=OverloadedMeta):
@@ -99,11 +103,15 @@ class _ValuesStmt(Stmt, frozen=True, eq=False, gc=False, metaclass=OverloadedMet
     span: Span = UNKNOWN_SPAN
     leading_comments: list = _comments()
 
+    def __post_init__(self) -> None:
+        if type(self.value) is not NodeTuple:
+            freeze(self, "value")
+
     @staticmethod
     def _normalize(values=(), span=UNKNOWN_SPAN, leading_comments=None) -> tuple:
         if isinstance(values, Span):
             values, span = (), values
-        return tuple(values), span, list(leading_comments or ())
+        return NodeTuple(values), span, list(leading_comments or ())
 
 
 class YieldStmt(_ValuesStmt, frozen=True, eq=False, gc=False):
@@ -129,7 +137,7 @@ class SeqStmts(Stmt, frozen=True, eq=False, gc=False):
     span: Span = UNKNOWN_SPAN
 
     def __post_init__(self) -> None:
-        if type(self.stmts) is not tuple:
+        if type(self.stmts) is not NodeTuple:
             freeze(self, "stmts")
 
     @property
@@ -309,7 +317,7 @@ class CommDomainScopeStmt(ScopeStmt, frozen=True, eq=False, gc=False, metaclass=
 
     @staticmethod
     def _normalize(devices, slots, name_hint="", *, body, span=None, attrs=None, leading_comments=None) -> tuple:
-        return (tuple(devices), tuple(slots), *_scope_fields(name_hint, body, span, attrs, leading_comments))
+        return (NodeTuple(devices), NodeTuple(slots), *_scope_fields(name_hint, body, span, attrs, leading_comments))
 
 
 SCOPE_CLASSES: tuple[type, ...] = (
@@ -338,7 +346,7 @@ def seq(stmts: Any, span: Span = UNKNOWN_SPAN) -> Stmt:
             flat.extend(flatten_to_stmts(stmt))
         else:
             flat.append(stmt)
-    return flat[0] if len(flat) == 1 else make(SeqStmts, tuple(flat), span)
+    return flat[0] if len(flat) == 1 else make(SeqStmts, NodeTuple(flat), span)
 
 
 def flatten_to_stmts(stmt: Stmt | None) -> list[Stmt]:

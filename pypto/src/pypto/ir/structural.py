@@ -18,7 +18,7 @@ from pypto.errors import user_error
 from pypto.ir import expr as E
 from pypto.ir.dtype import DataType
 from pypto.ir.memref import MemRef, WindowBuffer
-from pypto.ir.node import IRNode, Node
+from pypto.ir.node import IRNode, Node, NodeTuple
 from pypto.ir.program import Program
 from pypto.ir.stmt import CommDomainScopeStmt, ForStmt, ScopeStmt, SeqStmts, WhileStmt
 from pypto.ir.types import ArrayType, ScalarType, ShapedType, TupleType, Type
@@ -115,7 +115,7 @@ def _first_mismatch(lhs: Any, rhs: Any, auto: bool) -> _Mismatch | None:
             if found is not None:
                 return found
             continue
-        if cls is tuple or cls is list:
+        if cls is NodeTuple or cls is tuple or cls is list:
             if len(a) != len(b):
                 return _Mismatch(path, f"Vector size mismatch ({len(a)} items != {len(b)} items)")
             for index in range(len(a) - 1, -1, -1):
@@ -311,7 +311,7 @@ def structural_hash(node: Any, enable_auto_mapping: bool = False) -> int:
         if cls is E.ConstInt:
             emit(value.value)
             emit(DataType.INDEX if value.dtype in _INTERCHANGEABLE else value.dtype)
-        elif cls is tuple or cls is list:
+        elif cls is NodeTuple or cls is tuple or cls is list:
             emit(len(value))
             for item in reversed(value):
                 push((item, mapping, how))

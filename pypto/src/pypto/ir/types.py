@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pypto.ir.dtype import DataType
 from pypto.ir.enums import CompactMode, MemorySpace, PadValue, TensorLayout, TileLayout
-from pypto.ir.node import Node, OverloadedMeta, force_setattr, make
+from pypto.ir.node import Node, NodeTuple, OverloadedMeta, force_setattr, freeze, make
 
 
 class Type(Node, frozen=True, eq=False, gc=False):
@@ -108,22 +108,18 @@ def scalar_type(dtype: DataType) -> ScalarType:
     return found
 
 
-def dims(values: Sequence[Any]) -> tuple:
+def dims(values: Sequence[Any]) -> NodeTuple:
     """Shape-like arguments as expressions: an int ``d`` becomes ``ConstInt(d, INDEX)``, DSL scalars are unwrapped."""
-    from pypto.ir.expr import as_dim
-
-    return tuple(as_dim(v) for v in values)
+    return NodeTuple(map(E.as_dim, values))
 
 
 def same_dim(a: Any, b: Any) -> bool:
     """Provably the same extent: the same object, equal constants, or structurally equal expressions."""
     if a is b:
         return True
-    from pypto.ir.expr import ConstInt, Var
-
-    if isinstance(a, ConstInt):
-        return isinstance(b, ConstInt) and a.value == b.value
-    if isinstance(a, Var) or isinstance(b, (ConstInt, Var)):
+    if isinstance(a, E.ConstInt):
+        return isinstance(b, E.ConstInt) and a.value == b.value
+    if isinstance(a, E.Var) or isinstance(b, (E.ConstInt, E.Var)):
         return False
     from pypto.ir.structural import structural_equal
 
@@ -136,11 +132,9 @@ def same_dims(a: Sequence[Any], b: Sequence[Any]) -> bool:
 
 
 def _view_key(value: Any) -> Any:
-    from pypto.ir.expr import ConstInt
-
     if isinstance(value, tuple):
         return tuple(_view_key(v) for v in value)
-    return ("const", value.value) if isinstance(value, ConstInt) else id(value) if isinstance(value, Node) else value
+    return ("const", value.value) if isinstance(value, E.ConstInt) else id(value) if isinstance(value, Node) else value
 
 
 class _View(Node, frozen=True, eq=False, gc=False):
@@ -162,6 +156,11 @@ class _View(Node, frozen=True, eq=False, gc=False):
         return f"{type(self).__name__}({', '.join(f'{n}={getattr(self, n)!r}' for n in self.__struct_fields__)})"
 
     __str__ = __repr__
+
+    def __post_init__(self) -> None:
+        for name in ("stride", "valid_shape"):
+            if type(getattr(self, name)) is not NodeTuple:
+                freeze(self, name)
 
 
 class TensorView(_View, frozen=False, eq=False, gc=False, metaclass=OverloadedMeta):
@@ -236,7 +235,7 @@ class TensorType(ShapedType, frozen=True, eq=False, gc=False):
         if view is None:
             return
         if view.valid_shape and same_dims(view.valid_shape, self.shape):
-            view = make(TensorView, view.stride, view.layout, (), view.pad)
+            view = make(TensorView, view.stride, view.layout, NodeTuple(), view.pad)
             force_setattr(self, "tensor_view", view)
         if view.layout is TensorLayout.ND and not view.stride and not view.valid_shape and view.pad is PadValue.null:
             force_setattr(self, "tensor_view", None)
@@ -288,12 +287,10 @@ def implicit_layout(shape: Sequence[Any], memory_space: MemorySpace | None) -> t
 
 
 def _is_column(shape: Sequence[Any]) -> bool:
-    from pypto.ir.expr import ConstInt
-
     return (
         len(shape) == 2
-        and isinstance(shape[0], ConstInt)
-        and isinstance(shape[1], ConstInt)
+        and isinstance(shape[0], E.ConstInt)
+        and isinstance(shape[1], E.ConstInt)
         and shape[1].value == 1
         and shape[0].value > 1
     )
@@ -302,7 +299,8 @@ def _is_column(shape: Sequence[Any]) -> bool:
 def implicit_tile_view(shape: Sequence[Any], memory_space: MemorySpace | None) -> TileView:
     """The view a tile has when its type names none, with ``valid_shape`` equal to ``shape``."""
     blayout, slayout, fractal = implicit_layout(shape, memory_space)
-    return make(TileView, tuple(shape), (), None, blayout, slayout, fractal, PadValue.null, CompactMode.null)
+    pad, compact = PadValue.null, CompactMode.null
+    return make(TileView, NodeTuple(shape), NodeTuple(), None, blayout, slayout, fractal, pad, compact)
 
 
 class TileType(ShapedType, frozen=True, eq=False, gc=False):
@@ -323,7 +321,7 @@ class TileType(ShapedType, frozen=True, eq=False, gc=False):
         if view is None:
             return
         if view.valid_shape and same_dims(view.valid_shape, self.shape):
-            view = _with_valid_shape(view, ())
+            view = _with_valid_shape(view, NodeTuple())
             force_setattr(self, "tile_view", view)
         if (
             not view.valid_shape
@@ -360,19 +358,17 @@ class ArrayType(ShapedType, frozen=True, eq=False, gc=False):
     extent: Any
 
     def __post_init__(self) -> None:
-        from pypto.ir.expr import ConstInt
-
         if not (self.dtype.is_int() or self.dtype in (DataType.BOOL, DataType.TASK_ID)):
             raise ValueError(f"ArrayType dtype must be an integer, BOOL or TASK_ID, got {self.dtype}")
         force_setattr(self, "extent", dims((self.extent,))[0])
-        if not isinstance(self.extent, ConstInt) or self.extent.value <= 0:
+        if not isinstance(self.extent, E.ConstInt) or self.extent.value <= 0:
             raise ValueError("ArrayType extent must be a positive compile-time constant")
 
     memref: ClassVar[None] = None
 
     @property
     def shape(self) -> tuple:
-        return (self.extent,)
+        return NodeTuple((self.extent,))
 
     @property
     def memory_space(self) -> MemorySpace:
@@ -385,7 +381,7 @@ class TupleType(Type, frozen=True, eq=False, gc=False):
     types: tuple
 
     def __post_init__(self) -> None:
-        force_setattr(self, "types", tuple(self.types))
+        force_setattr(self, "types", NodeTuple(self.types))
 
 
 class BufferType(Type, frozen=True, eq=False, gc=False):
@@ -397,8 +393,8 @@ class BufferType(Type, frozen=True, eq=False, gc=False):
     valid_shape: tuple = ()
 
     def __post_init__(self) -> None:
-        shape = tuple(self.shape)
-        valid = tuple(self.valid_shape) or shape
+        shape = NodeTuple(self.shape)
+        valid = NodeTuple(self.valid_shape) or shape
         if any(not isinstance(d, int) or d <= 0 for d in shape):
             raise ValueError("BufferType extents must be static and positive")
         if len(valid) != len(shape) or any(not -1 <= v <= d for v, d in zip(valid, shape)):
@@ -421,10 +417,12 @@ class MultiBufferType(Type, frozen=True, eq=False, gc=False):
 def _check_fp4(shape: tuple, dtype: DataType) -> None:
     if dtype != DataType.FP4:
         return
-    from pypto.ir.expr import ConstInt
-
     if not shape:
         raise ValueError("a packed FP4 type needs rank >= 1")
     last = shape[-1]
-    if isinstance(last, ConstInt) and (last.value <= 0 or last.value % 2):
-        raise ValueError(f"the last dimension of a packed FP4 type must be positive and even, got {last.value}")
+    if isinstance(last, E.ConstInt) and (last.value <= 0 or last.value % 2):
+        raise ValueError(f"a packed FP4 type needs a positive even logical last dimension, got {last.value}")
+
+
+# Extents are expressions and expressions have types: the module is bound last, when either may be imported first.
+import pypto.ir.expr as E  # noqa: E402
