@@ -65,6 +65,12 @@ def test_slot_num_attribute_sizes_the_ring():
     assert find_calls(after, "system.reserve_buffer", "k_aiv")[0].kwargs["size"] == 32768
 
 
+def test_a_result_stored_back_into_its_own_name_is_split_too():
+    after = run(mixed(EPILOGUE.replace("r: pl", "o: pl").replace("return r", "return o")), "expand_mixed_kernel")
+    assert calls(after, "k_aic")[-1] == "tile.tpush_to_aiv"
+    assert calls(after, "k_aiv")[-1] == "tile.store"
+
+
 @pytest.mark.parametrize(("backend", "dual"), [(A2A3, True), (A5, None)])
 def test_only_910b_launches_both_lanes_without_a_split(backend, dual):
     after = run(mixed(), "expand_mixed_kernel", backend=backend)

@@ -117,9 +117,13 @@ class Side:
     def _resolved(self):
         for var in self._aliases:
             value: Expr = var
-            while isinstance(value, Var) and value in self._aliases:
+            followed: set[Expr] = set()
+            # Before SSA a name may be stored into itself (``out = store(t, at, out)``), so a chain may be a circle.
+            while value in self._aliases and value not in followed:
+                followed.add(value)
                 value = self._aliases[value]
-            yield var, value
+            if value is not var:
+                yield var, value
 
     # -- repair -------------------------------------------------------------------------------------------------
 
