@@ -70,7 +70,9 @@ def user_error(
     text = _headline(message, span, condition)
     if os.environ.get("PTO_BACKTRACE") == "1":
         text += f"\n\n{trace_section(skip=2)}"
-    return kind(text)
+    error = kind(text)
+    error.span = span  # type: ignore[attr-defined]  # the compile boundary shows the source text of this place
+    return error
 
 
 def check(condition: bool, message: str, *, span=None, kind: type[Exception] = ValueError) -> None:

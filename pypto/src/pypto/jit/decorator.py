@@ -23,7 +23,7 @@ from pypto.jit.kinds import ENTRIES, Kind
 from pypto.jit.specializer import Specialization
 from pypto.language.parser.context import SourceInfo
 from pypto.language.parser.decorator import closure_of
-from pypto.language.parser.diagnostics import ParserTypeError
+from pypto.language.parser.diagnostics import ParserTypeError, located_errors
 from pypto.language.parser.expr_evaluator import ExprEvaluator
 from pypto.language.parser.source_lookup import ParsedFile, find_definition
 from pypto.language.typing.dynamic import DynVar
@@ -66,14 +66,16 @@ class JITFunction:
         """The program after all passes, without code generation and without cache."""
         specialization = Specialization(self)
         bound = self._bind(args, kwargs)
-        program = specialization.run(bound.tensors, bound.constants)
-        with lowering.user_names(specialization.aliases):
-            return lowering.lower(program, config)
+        with located_errors():
+            program = specialization.run(bound.tensors, bound.constants)
+            with lowering.user_names(specialization.aliases):
+                return lowering.lower(program, config)
 
     def specialize(self, *args: Any, **kwargs: Any) -> Any:
         """The program before passes."""
         bound = self._bind(args, kwargs)
-        return Specialization(self).run(bound.tensors, bound.constants)
+        with located_errors():
+            return Specialization(self).run(bound.tensors, bound.constants)
 
     def get_deps(self) -> list[JITFunction]:
         """Functions of the family reached from this one, callers before callees, each once."""
@@ -271,9 +273,10 @@ class JITFunction:
 
     def _compile(self, bound: BoundArguments, config: Any) -> Any:
         specialization = Specialization(self)
-        program = specialization.run(bound.tensors, bound.constants)
-        with lowering.user_names(specialization.aliases):
-            return lowering.compile_program(program, config)
+        with located_errors():
+            program = specialization.run(bound.tensors, bound.constants)
+            with lowering.user_names(specialization.aliases):
+                return lowering.compile_program(program, config)
 
     def __repr__(self) -> str:
         return f"<JITFunction {self.__name__} ({self.kind.value})>"

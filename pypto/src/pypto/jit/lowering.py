@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pypto.ir.program import Program
+from pypto.language.parser.diagnostics.reports import rename
 
 #: Options that an active PassContext decides; setting them in the configuration as well is a contradiction.
 _CONTEXT_OPTIONS = ("memory_planner", "diagnostic_phase", "disabled_diagnostics")
@@ -54,6 +55,7 @@ def user_names(aliases: Mapping[str, str]) -> Iterator[None]:
             error.args = tuple(_renamed(a, aliases) if isinstance(a, str) else a for a in error.args)
             if isinstance(getattr(error, "message", None), str):
                 error.message = _renamed(error.message, aliases)
+            rename(error, lambda text: _renamed(text, aliases))
         raise
 
 

@@ -22,7 +22,8 @@ from pypto.backend import PLATFORMS, BackendType, get_backend_instance, use_back
 from pypto.codegen import generate_files
 from pypto.compile_profiling import CompileProfiler, get_active_profiler
 from pypto.errors import UnsupportedFeatureError
-from pypto.ir import FunctionType, Level, Program, Role
+from pypto.ir import Function, FunctionType, Level, Program, Role
+from pypto.language.parser.diagnostics import located_errors
 from pypto.passes import (
     MemoryPlanner,
     OptimizationStrategy,
@@ -75,7 +76,7 @@ def compile(
         RuntimeError: an option is given although a PassContext that decides it is active.
     """
     if not isinstance(program, Program):
-        raise TypeError(f"ir.compile needs an ir.Program, got {type(program).__name__}")
+        raise TypeError(f"ir.compile needs an ir.Program, got {type(program).__name__}{_remedy(program)}")
     given = {
         "verification_level": verification_level,
         "diagnostic_phase": diagnostic_phase,
@@ -86,6 +87,7 @@ def compile(
     if platform is not None and platform != "torch":
         backend_type = PLATFORMS[check_platform(platform)]
     with contextlib.ExitStack() as stack:
+        stack.enter_context(located_errors())
         profiler = stack.enter_context(CompileProfiler()) if profiling else get_active_profiler()
         stack.enter_context(use_backend(backend_type))
         context = PassContext.current()
@@ -123,6 +125,15 @@ def compile(
     if profiling:
         profiler.write_report(root / "report")
     return compiled
+
+
+def _remedy(value: Any) -> str:
+    """How to come from what was given to a program."""
+    if isinstance(value, Function):
+        return f"; wrap it: ir.Program([{value.name}], '{value.name}', {value.name}.span)"
+    if hasattr(value, "specialize"):
+        return "; call its own compile(*sample_tensors)"
+    return "; decorate a class with @pl.program"
 
 
 def _or(value: Any, default: Any) -> Any:
@@ -173,7 +184,7 @@ def _generate(
     if is_host_level(lowered):
         raise UnsupportedFeatureError("programs with host-level orchestration (distributed execution)")
     assemble = None if skip_ptoas else _assembler(root, planner, dump_ptoas_passes)
-    with _stage(profiler, "codegen"):
+    with _stage(profiler, "codegen"), _kept_failures(root):
         files = generate_files(
             lowered,
             assemble,
@@ -219,6 +230,19 @@ def generate_program_files(
         emit_source_loc=emit_source_loc,
         runtime_name=kind.name.lower(),
     )
+
+
+@contextlib.contextmanager
+def _kept_failures(root: Path) -> Iterator[None]:
+    """When units fail, leave what is needed to look into it: the texts the assembler refused and the error table."""
+    report = "report/codegen_errors.txt"
+    (root / report).unlink(missing_ok=True)
+    try:
+        yield
+    except RuntimeError as error:
+        if getattr(error, "failures", None):
+            write_files(root, {**error.inputs, report: f"{error}\n"})  # type: ignore[attr-defined]
+        raise
 
 
 def _only_entry(lowered: Program) -> list:

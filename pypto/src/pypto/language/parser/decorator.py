@@ -18,7 +18,7 @@ from pypto.ir.program import Function, Program
 from pypto.ir.span import Span
 from pypto.language.parser.ast_parser import ASTParser, check_options
 from pypto.language.parser.context import FunctionOptions, ProgramContext, SourceInfo
-from pypto.language.parser.diagnostics import ParserError, ParserSyntaxError, ParserTypeError
+from pypto.language.parser.diagnostics import ParserError, ParserSyntaxError, ParserTypeError, located_errors
 from pypto.language.parser.inline_templates import InlineFunction
 from pypto.language.parser.source_lookup import ParsedFile, class_line, find_definition, get_class_source_lines
 from pypto.language.typing.dynamic import DynVar
@@ -83,11 +83,12 @@ def function(
         closure_vars = closure_of(target, frame)
         if _is_class_body(frame):
             return PendingFunction(target, options, closure_vars)
-        definition = _define(target, options, closure_vars, None)
-        try:
-            return _parse(definition)
-        except ParserError as error:
-            raise _with_source(error, definition.source) from error.__cause__
+        with located_errors():
+            definition = _define(target, options, closure_vars, None)
+            try:
+                return _parse(definition)
+            except ParserError as error:
+                raise _with_source(error, definition.source) from error.__cause__
 
     return decorate if func is None else decorate(func)
 
@@ -96,6 +97,10 @@ def program(cls: type | None = None, *, strict_ssa: bool = False) -> Any:
     """Parse the decorated methods of a class into a :class:`~pypto.ir.Program` named after the class."""
 
     def decorate(target: type) -> Program:
+        with located_errors():
+            return parsed(target)
+
+    def parsed(target: type) -> Program:
         pending = [v for v in vars(target).values() if isinstance(v, PendingFunction)]
         if not pending:
             raise ParserSyntaxError(

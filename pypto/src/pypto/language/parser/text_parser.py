@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from pypto.ir.program import Function, Program
-from pypto.language.parser.diagnostics import BUG_CLASS_EXCEPTIONS, ParserError, ParserSyntaxError, did_you_mean
+from pypto.language.parser.diagnostics import (
+    BUG_CLASS_EXCEPTIONS,
+    ParserError,
+    ParserSyntaxError,
+    did_you_mean,
+    located_errors,
+)
 from pypto.language.parser.source_lookup import parse_file, text_source
 from pypto.language.typing.dynamic import DynVar
 
@@ -73,7 +79,7 @@ def _parse(code: str, filename: str, source_map: Mapping | None) -> Function | P
         raise SyntaxError(f"Failed to compile code from {filename}: an expression is nested too deeply") from None
     namespace = _namespace(tree)
     parsed = parse_file(lines, tree)
-    with text_source(filename, parsed, source_map):
+    with located_errors(), text_source(filename, parsed, source_map):
         _execute(compiled, namespace, tree, filename, parsed.lines)
     return _single(tree, namespace, filename)
 

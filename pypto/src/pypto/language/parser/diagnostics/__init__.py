@@ -17,3 +17,4 @@ from pypto.language.parser.diagnostics.exceptions import (
 from pypto.language.parser.diagnostics.hook import install_excepthook
 from pypto.language.parser.diagnostics.messages import concise_error_message, did_you_mean
 from pypto.language.parser.diagnostics.renderer import ErrorRenderer
+from pypto.language.parser.diagnostics.reports import attach_reports, located_errors, reports_of
