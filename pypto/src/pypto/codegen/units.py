@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -22,11 +23,17 @@ from pypto.ir import CoreType, Function, FunctionType, Program, is_incore_type
 
 
 class PartialCodegenError(RuntimeError):
-    """Some units could not be produced; ``files`` holds those that could."""
+    """Some units could not be produced; ``files`` holds those that could.
+
+    ``failures`` pairs the name of each failed unit with its exception; ``inputs`` holds the ``.pto`` texts that the
+    assembler refused, by relative path. When every unit failed, a plain ``RuntimeError`` carries the same two.
+    """
 
     def __init__(self, message: str, files: dict[str, str]):
         super().__init__(message)
         self.files = files
+        self.failures: list[tuple[str, Exception]] = []
+        self.inputs: dict[str, str] = {}
 
 
 class Unit(msgspec.Struct):
@@ -89,6 +96,7 @@ def generate_files(
         RuntimeError: all units failed.
     """
     files: dict[str, str] = {}
+    refused: dict[str, str] = {}
     failures: list[tuple[str, Exception]] = []
     profiler = get_active_profiler()
     texts: list[tuple[Unit, str]] = []
@@ -102,9 +110,10 @@ def generate_files(
             texts.append((unit, text))
         except (ValueError, TypeError, RuntimeError, NotImplementedError, Error) as error:
             failures.append((unit.name, error))
-    for unit, result in _assembled(texts, assemble):
+    for (unit, text), result in zip(texts, _assembled(texts, assemble)):
         if isinstance(result, Exception):
             failures.append((unit.name, result))
+            refused[f"ptoas/{unit.name}.pto"] = text
         else:
             files.update(result)
     orchestrations = [f for f in program.functions.values() if f.func_type is FunctionType.Orchestration]
@@ -115,7 +124,8 @@ def generate_files(
         except (ValueError, RuntimeError, NotImplementedError) as error:
             failures.append((function.name, error))
     if failures:
-        raise _failure(failures, files)
+        files.update((f"orchestration/{function.name}.cpp", result.code) for function, result in results)
+        raise _failure(failures, files, refused)
     _add_orchestrations(program, results, files, assemble is None, runtime_name)
     return files
 
@@ -124,8 +134,8 @@ def _module(unit: Unit, emit_tile_addr: bool, emit_source_loc: bool | None) -> s
     return generate_module(unit.functions, emit_tile_addr=emit_tile_addr, emit_source_loc=emit_source_loc)
 
 
-def _assembled(texts: list[tuple[Unit, str]], assemble: Assembler | None):
-    """(unit, files or error) in unit order; the assembler runs in parallel threads when that can help."""
+def _assembled(texts: list[tuple[Unit, str]], assemble: Assembler | None) -> list[dict[str, str] | Exception]:
+    """Files or error per unit, in order; the assembler runs in parallel threads when that can help."""
     handler = get_handler()
 
     def work(item: tuple[Unit, str]) -> dict[str, str] | Exception:
@@ -146,9 +156,9 @@ def _assembled(texts: list[tuple[Unit, str]], assemble: Assembler | None):
 
     workers = _max_workers()
     if assemble is None or workers == 1 or len(texts) < 2:
-        return [(item[0], work(item)) for item in texts]
+        return [work(item) for item in texts]
     with ThreadPoolExecutor(workers) as pool:
-        return list(zip([unit for unit, _ in texts], pool.map(work, texts)))
+        return list(pool.map(work, texts))
 
 
 def _max_workers() -> int:
@@ -198,11 +208,10 @@ def _unit_serves(program: Program, unit: str, wanted: set[str]) -> bool:
     )
 
 
-def _failure(failures: list[tuple[str, Exception]], files: dict[str, str]) -> Exception:
+def _failure(failures: list[tuple[str, Exception]], files: dict[str, str], refused: dict[str, str]) -> Exception:
     rows = []
     for name, error in failures:
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        wrapped = textwrap.wrap(first, 90) or [""]
+        wrapped = textwrap.wrap(_headline(error), 90)
         rows.append(f"  {name:<24} | {wrapped[0]}")
         rows += [f"  {'':<24} | {line}" for line in wrapped[1:]]
     details = "\n\n".join(f"{name}:\n{error}" for name, error in failures)
@@ -211,6 +220,15 @@ def _failure(failures: list[tuple[str, Exception]], files: dict[str, str]) -> Ex
         + "\n".join(rows)
         + f"\n\n{details}"
     )
-    error = PartialCodegenError(message, files) if files else RuntimeError(message)
+    error: Any = PartialCodegenError(message, files) if files else RuntimeError(message)
+    error.failures, error.inputs = failures, refused
     error.__cause__ = failures[0][1]
     return error
+
+
+def _headline(error: Exception) -> str:
+    """First line of a message; what no user can cause says so."""
+    text = str(error).strip()
+    if isinstance(error, (LookupError, AttributeError, AssertionError)):
+        text = f"internal error: {type(error).__name__}: {text}"
+    return text.splitlines()[0] if text else type(error).__name__
