@@ -112,6 +112,9 @@ def register_backend(cls: type[Backend]) -> type[Backend]:
 
 
 def get_backend_instance(backend_type: BackendType) -> Backend:
+    if not isinstance(backend_type, BackendType):
+        members = ", ".join(f"BackendType.{name}" for name in BackendType.__members__)
+        raise TypeError(f"backend_type must be one of {members}, got {backend_type!r}")
     return _CLASSES[backend_type].instance()
 
 

@@ -47,7 +47,7 @@ def bind_call(name: str, parameters: list[Parameter], args: tuple, kwargs: dict[
                 f"expected, got {type(value).__name__}"
             )
         elif is_tensor(value):
-            raise TypeError(f"Parameter '{parameter.name}' is a scalar; got torch.Tensor")
+            raise TypeError(f"Parameter '{parameter.name}' is a scalar; got torch.Tensor of shape {list(value.shape)}")
         elif isinstance(value, (bool, int, float)):
             constants[parameter.name] = value
         else:
@@ -61,7 +61,10 @@ def bind_call(name: str, parameters: list[Parameter], args: tuple, kwargs: dict[
 def _by_name(name: str, parameters: list[Parameter], args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
     names = [p.name for p in parameters]
     if len(args) > len(names):
-        raise TypeError(f"@pl.jit function '{name}': too many positional arguments")
+        raise TypeError(
+            f"@pl.jit function '{name}': too many positional arguments: takes {len(names)} ({', '.join(names)}), "
+            f"got {len(args)}"
+        )
     values = dict(zip(names, args))
     for key, value in kwargs.items():
         if key not in names:

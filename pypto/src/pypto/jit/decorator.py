@@ -262,6 +262,7 @@ class JITFunction:
         return bind_signature(self.__name__, self.parameters, kwargs, self.evaluator())
 
     def _compiled(self, bound: BoundArguments, config: Any) -> Any:
+        lowering.check_config(config)
         key = cache_key(self, bound.tensors, bound.constants, config)
         found = self._cache.get(key)
         if found is None:

@@ -27,6 +27,7 @@ def lower(program: Program, config: Any) -> Program:
     from pypto.backend import is_backend_configured, set_backend_type, use_backend
     from pypto.passes import PassManager
 
+    check_config(config)
     if config is not None and not is_backend_configured():
         set_backend_type(config.backend_type)
     config = _or_default(config)
@@ -43,6 +44,14 @@ def compile_program(program: Program, config: Any) -> Any:
     if options.get("output_dir") is None:
         options.pop("output_dir", None)
     return build(program, skip_ptoas=_assembler_is_missing(), **options)
+
+
+def check_config(config: Any) -> None:
+    """``TypeError`` when ``config`` is neither None nor a ``RunConfig``."""
+    if config is not None:
+        from pypto.runtime.run_config import check_config as check
+
+        check(config)
 
 
 @contextlib.contextmanager

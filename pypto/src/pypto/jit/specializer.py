@@ -71,6 +71,11 @@ class Specialization:
     def _entry_type(self, parameter: Parameter, meta: TensorMeta | None, resolver: TypeResolver) -> Type:
         if meta is not None:
             dims = self._dims(self.entry, parameter, list(meta.shape))
+            if any(isinstance(d, int) and d == 0 for d in dims):
+                raise ValueError(
+                    f"@pl.jit function '{self.entry.__name__}': parameter '{parameter.name}' got an empty tensor of "
+                    f"shape {list(meta.shape)}; only a pl.dynamic dimension may be 0"
+                )
             return self._tensor_type(parameter, dims, meta.dtype, parameter.distributed)
         if parameter.annotation is None or parameter.kind is None:
             raise ParserTypeError(

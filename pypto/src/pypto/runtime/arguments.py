@@ -101,6 +101,15 @@ def check_tensor(param: ParamInfo, position: int, value: Any) -> None:
         raise ValueError(
             f"Tensor at position {position} ('{param.name}') is on device '{value.device}'; move it to the CPU first"
         )
+    if value.layout is not torch.strided:
+        raise ValueError(
+            f"Tensor at position {position} ('{param.name}') has layout {value.layout}; make it dense with .to_dense()"
+        )
+    if value.is_neg() or value.is_conj():
+        raise ValueError(
+            f"Tensor at position {position} ('{param.name}') is a lazy negation or conjugate, whose memory holds other "
+            "values; call .resolve_neg() or .resolve_conj() first"
+        )
     if not value.is_contiguous():
         raise ValueError(
             f"Tensor at position {position} is not contiguous. Call .contiguous() before packing into orch_args."

@@ -11,6 +11,7 @@ from pypto.artifact.sidecar import ArtifactMeta, ParamInfo, read_sidecar
 from pypto.backend import BackendType
 from pypto.ir import ParamDirection
 from pypto.runtime.arguments import split_arguments
+from pypto.runtime.run_config import check_config
 
 if TYPE_CHECKING:
     from pypto.ir import Program
@@ -145,6 +146,7 @@ class CompiledProgram:
             RuntimeError: the run failed; the text names the kernel and the task.
         """
         meta = self._single()
+        check_config(config)
         if config is not None and config.platform == "torch":
             return self._run_as_torch(args)
         from pypto.runtime.worker import one_shot_worker

@@ -25,17 +25,27 @@ from pypto.errors import UnsupportedFeatureError
 from pypto.ir import Function, FunctionType, Level, Program, Role
 from pypto.language.parser.diagnostics import located_errors
 from pypto.passes import (
+    DiagnosticPhase,
     MemoryPlanner,
     OptimizationStrategy,
     PassContext,
     PassDumpLevel,
     PassManager,
     RuntimeKind,
+    VerificationLevel,
     get_default_diagnostic_phase,
     get_default_verification_level,
 )
 from pypto.runtime.compiled_program import CompiledProgram
 from pypto.runtime.run_config import check_platform
+
+_ENUMERATIONS: dict[str, Any] = {
+    "verification_level": VerificationLevel,
+    "diagnostic_phase": DiagnosticPhase,
+    "memory_planner": MemoryPlanner,
+    "runtime": RuntimeKind,
+    "backend_type": BackendType,
+}
 
 
 def compile(
@@ -83,7 +93,10 @@ def compile(
         "memory_planner": memory_planner,
         "runtime": runtime,
     }
+    _check_options({**given, "backend_type": backend_type})
     _refuse_inside_context(given)
+    if not program.functions:
+        raise ValueError(f"program '{program.name}' has no functions; decorate at least one method with @pl.function")
     if platform is not None and platform != "torch":
         backend_type = PLATFORMS[check_platform(platform)]
     with contextlib.ExitStack() as stack:
@@ -125,6 +138,16 @@ def compile(
     if profiling:
         profiler.write_report(root / "report")
     return compiled
+
+
+def _check_options(given: dict[str, Any]) -> None:
+    """Options that are members of an enumeration; None stands for the default."""
+    for name, value in given.items():
+        kind = _ENUMERATIONS.get(name)
+        if kind is None or value is None or isinstance(value, kind):
+            continue
+        members = ", ".join(kind.__members__)
+        raise TypeError(f"{name} must be a member of {kind.__name__} ({members}), got {value!r}")
 
 
 def _remedy(value: Any) -> str:

@@ -15,10 +15,16 @@ _INT32_MAX = (1 << 31) - 1
 
 def check_platform(platform: str) -> str:
     """``platform`` when it is known, else ``ValueError`` naming the choices."""
-    if platform not in PLATFORMS:
+    if not isinstance(platform, str) or platform not in PLATFORMS:
         known = ", ".join(f"'{name}'" for name in PLATFORMS)
         raise ValueError(f"Unknown platform '{platform}': expected one of {known}")
     return platform
+
+
+def check_config(config: Any) -> None:
+    """``TypeError`` when ``config`` is neither None nor a :class:`RunConfig`."""
+    if config is not None and not isinstance(config, RunConfig):
+        raise TypeError(f"config must be a pypto.runtime.RunConfig, got {type(config).__name__}")
 
 
 def _strategy() -> Any:

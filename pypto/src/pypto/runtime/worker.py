@@ -12,7 +12,7 @@ from typing import Any
 
 from pypto.runtime.arguments import check_tensor, scalar_value, split_arguments
 from pypto.runtime.device_tensor import DeviceTensor, check_shape
-from pypto.runtime.run_config import RunConfig
+from pypto.runtime.run_config import RunConfig, check_config
 
 _active: contextvars.ContextVar[tuple[ChipWorker, ...]] = contextvars.ContextVar("chip_workers", default=())
 
@@ -78,6 +78,7 @@ class ChipWorker(Worker):
     ):
         if level != 2:
             raise ValueError(f"ChipWorker works at level 2, got {level}")
+        check_config(config)
         self._config = config or RunConfig()
         from pypto.runtime.compiled_program import run_platform
 
@@ -276,6 +277,7 @@ class ChipWorker(Worker):
 
     def execute(self, compiled: Any, values: list[Any], config: RunConfig | None = None) -> None:
         """Run with all arguments given."""
+        check_config(config)
         from pypto.runtime.compiled_program import run_platform
 
         worker = self._ready("run")
