@@ -1,0 +1,58 @@
+"""The command line: every command with its group, and the global options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ptows.commands.context import State
+from ptows.commands.pins import lock
+from ptows.commands.reading import doctor, graph, list_entries, status
+from ptows.commands.sync import sync
+from ptows.output.console import Console
+
+EPILOG = (
+    "Exit codes: 0 done; 1 something failed; 2 wrong usage or bad manifest; 3 refused to protect local work; "
+    "130 interrupted."
+)
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        from ptows import __version__
+
+        typer.echo(f"ptows {__version__}")
+        raise typer.Exit()
+
+
+def _main(
+    context: typer.Context,
+    workspace: Annotated[
+        Path | None,
+        typer.Option("--workspace", metavar="DIR", help="The workspace; default: nearest parent with workspace.yaml."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors and what was asked for.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also what needed no change.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version.")
+    ] = False,
+) -> None:
+    """Sync the packages of a workspace, run sessions across them, host the review helpers."""
+    context.obj = State(workspace, Console(quiet=quiet, verbose=verbose, json=json))
+
+
+def build() -> typer.Typer:
+    """The application."""
+    # Plain help: the rich one would load rich for every --help.
+    app = typer.Typer(name="ptows", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.callback(epilog=EPILOG)(_main)
+    app.command()(sync)
+    app.command()(status)
+    app.command()(doctor)
+    app.command("list")(list_entries)
+    app.command()(graph)
+    app.command()(lock)
+    return app

@@ -1,0 +1,1 @@
+"""Everything people see: tables, progress, messages."""

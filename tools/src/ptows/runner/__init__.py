@@ -1,0 +1,1 @@
+"""Running things in entries: nox sessions per package, and any command everywhere."""

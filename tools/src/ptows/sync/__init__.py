@@ -1,0 +1,1 @@
+"""``ptows sync``: plan, transfers, journal, installation, and the run that puts them together."""

@@ -1,0 +1,118 @@
+"""Installing the packages editable into the active environment, skipping those that are current."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ptows.errors import PtowsError
+from ptows.manifest import Entry
+from ptows.project import Environment, Project, install_state, normalised, read_project
+from ptows.redact import redact
+
+_RECORD = "installed.json"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A package that has to be installed, and why."""
+
+    entry: Entry
+    reason: str
+
+
+def _digest(project: Project) -> str:
+    return hashlib.sha256(project.text.encode()).hexdigest()
+
+
+def _record(state: Path, environment: Environment) -> dict[str, str]:
+    """Entry name to the digest of the pyproject.toml it was last installed from, in this environment."""
+    try:
+        found = json.loads((state / _RECORD).read_text(encoding="utf-8"))[environment.prefix]
+        return {str(name): str(digest) for name, digest in found.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def wanted(packages: Sequence[Entry], root: Path, state: Path, environment: Environment) -> list[Wanted]:
+    """Packages that are not current, in the order given (dependencies first)."""
+    installed = environment.installed()
+    record = _record(state, environment)
+    found = []
+    for entry in packages:
+        project = read_project(root / entry.path)
+        reason = install_state(root / entry.path, project, installed)
+        # A changed pyproject.toml may bring new requirements or commands although the version stayed.
+        if reason == "current" and project and record.get(entry.name, _digest(project)) != _digest(project):
+            reason = "pyproject.toml changed"
+        if reason not in ("current", "no project"):
+            found.append(Wanted(entry, reason))
+    return found
+
+
+def install(items: Sequence[Wanted], root: Path, state: Path, environment: Environment, offline: bool) -> None:
+    """Installs all in one run of the installer, so that the packages satisfy each other's requirements.
+
+    Raises:
+        PtowsError: the installer failed; nothing is recorded.
+    """
+    command = [environment.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
+    if offline:
+        command += ["--no-index", "--no-build-isolation"]
+    if (root / "constraints.txt").is_file():
+        command += ["--constraint", "constraints.txt"]
+    for item in items:
+        command += ["--editable", f"./{item.entry.path}"]
+    done = subprocess.run(command, cwd=root, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode:
+        said = redact(done.stderr or done.stdout).strip().splitlines()
+        if any("No module named pip" in line for line in said):
+            raise PtowsError(f"{environment.python} has no pip", f"run: {environment.python} -m ensurepip")
+        raise PtowsError("installing the packages failed: " + "\n  ".join(said[-12:]), "or sync with --no-install")
+    remember([item.entry for item in items], root, state, environment)
+
+
+def remember(packages: Sequence[Entry], root: Path, state: Path, environment: Environment) -> None:
+    """Records the pyproject.toml files that the environment now corresponds to."""
+    path = state / _RECORD
+    try:
+        everything = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        everything = {}
+    record = dict(_record(state, environment))
+    for entry in packages:
+        project = read_project(root / entry.path)
+        if project is not None:
+            record[entry.name] = _digest(project)
+    if not isinstance(everything, dict):
+        everything = {}
+    if everything.get(environment.prefix) == record:
+        return
+    everything[environment.prefix] = record
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(everything, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    temporary.replace(path)
+
+
+def drift(entry: Entry, root: Path) -> str:
+    """How the package's own version differs from the manifest; "" when it does not."""
+    if entry.version is None:
+        return ""
+    project = read_project(root / entry.path)
+    if project is None or not project.version or project.version == entry.version:
+        return ""
+    return f"version is {entry.version} in the manifest and {project.version} in {entry.path}/pyproject.toml"
+
+
+def distribution_names(packages: Sequence[Entry], root: Path) -> dict[str, str]:
+    """Normalised distribution name to entry name."""
+    found = {}
+    for entry in packages:
+        project = read_project(root / entry.path)
+        if project is not None:
+            found[normalised(project.name)] = entry.name
+    return found
