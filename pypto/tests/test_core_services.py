@@ -158,3 +158,11 @@ def test_traces_of_user_errors_are_opt_in(monkeypatch):
     monkeypatch.setenv("PTO_BACKTRACE", "1")
     with pytest.raises(ValueError, match="Traceback"):
         testing.raise_value_error("plain")
+
+
+def test_declarations_of_operators():
+    assert testing.get_declared_core_affinity("pld.tile.put") == "vector"
+    assert testing.get_declared_core_affinity("pld.system.wait") is None
+    assert testing.is_no_duplicate_op("pld.system.notify") and not testing.is_no_duplicate_op("tile.add")
+    with pytest.raises(ValueError, match="nothing"):
+        testing.is_no_duplicate_op("nothing")

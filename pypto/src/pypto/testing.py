@@ -1,9 +1,10 @@
-"""Functions that raise each kind of error on purpose, for tests of error handling."""
+"""For tests: functions that raise each kind of error on purpose, and views of what the compiler declares."""
 
 from __future__ import annotations
 
+import importlib
 import os
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pypto.errors import Error, InternalError, trace_section
 from pypto.ir.span import Span
@@ -77,3 +78,32 @@ def rethrow_with_message(kind: str, original: str, replacement: str) -> NoReturn
             raise error.with_message(replacement) from None
         error.args = (str(error).replace(original, replacement, 1),)
         raise
+
+
+def get_declared_core_affinity(name: str) -> str | None:
+    """The core an operator declares to run on (``"cube"``, ``"vector"``, ...), None when it follows from its use.
+
+    Raises:
+        ValueError: there is no operator of this name.
+    """
+    return _operator(name).core_affinity
+
+
+def is_no_duplicate_op(name: str) -> bool:
+    """True when an operator must not be copied to the second core of a mixed kernel.
+
+    Raises:
+        ValueError: there is no operator of this name.
+    """
+    return _operator(name).no_duplicate
+
+
+def recognize_dsa_reuse_penalties(function: Any) -> list[dict]:
+    """See :func:`pypto.passes.memory.reuse_penalties.recognize_dsa_reuse_penalties`."""
+    module = importlib.import_module("pypto.passes.memory.reuse_penalties")
+    return module.recognize_dsa_reuse_penalties(function)
+
+
+def _operator(name: str) -> Any:
+    # The operators stand on a higher floor than this module, which tests of every floor import.
+    return importlib.import_module("pypto.ops.registry").get_op(name)

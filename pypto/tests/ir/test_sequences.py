@@ -12,7 +12,8 @@ NOTHING = ir.EvalStmt(X, SPAN)
 
 def test_a_sequence_equals_a_list_and_a_tuple_of_equal_elements():
     assert NodeTuple([X]) == [X]
-    assert [X] == NodeTuple([X])
+    plain = [X]
+    assert plain == NodeTuple([X])
     assert NodeTuple([X]) == (X,)
     assert NodeTuple() == []
     assert NodeTuple([X]) != []

@@ -2,6 +2,7 @@
 
 import pytest
 from pypto.ir import tensor_view_semantics as views
+from pypto.ir.callers import caller_warning_stacklevel, span_or_capture, warn_caller
 
 from pypto import ir
 
@@ -123,3 +124,21 @@ def test_views_that_are_not_canonical():
         views.build_logical_strides_from_layout(dims, ir.TensorLayout.NZ)
     assert views.derive_layout_from_strides(dims, [const(1), const(4)]) is ir.TensorLayout.DN
     assert views.compute_shape_product(dims) == 32 and views.compute_shape_product([n]) == -1
+
+
+def test_a_span_is_captured_where_the_caller_stands():
+    def here(offset):
+        return span_or_capture(frame_offset=offset)
+
+    given = ir.Span("m.py", 1, 1)
+    assert span_or_capture(given) is given
+    inner, outer = here(0), here(1)
+    assert inner.filename == outer.filename == __file__
+    assert inner.begin_line < outer.begin_line
+
+
+def test_warnings_name_the_first_frame_outside_the_package():
+    assert caller_warning_stacklevel() == 1
+    with pytest.warns(UserWarning, match="look") as caught:
+        warn_caller("look")
+    assert caught[0].filename == __file__

@@ -135,3 +135,17 @@ def test_runtime_annotation_objects_are_inert():
         pl.Tensor([1], pl.FP32, shape=[2])
     with pytest.raises(ValueError, match="must be a valid identifier"):
         pl.dynamic("not a name")
+
+
+def test_a_view_belongs_to_the_type_that_was_written_with_it():
+    view = ir.TensorView([64, 1], ir.TensorLayout.ND)
+    first, second = (resolve("pl.Tensor[[4, 8], pl.FP32, VIEW]", VIEW=view) for _ in range(2))
+    first.tensor_view.layout = ir.TensorLayout.NZ
+    assert second.tensor_view.layout is view.layout is ir.TensorLayout.ND
+
+
+def test_a_printed_view_read_on_its_own_keeps_its_symbols():
+    resolver = TypeResolver(ExprEvaluator({"pl": pl}))
+    text = "pl.Tensor[[8, 64], pl.FP32, pl.TensorView(valid_shape=[n, n], layout=pl.TensorLayout.ND)]"
+    rows, columns = resolver.resolve_type(ast.parse(text, mode="eval").body).tensor_view.valid_shape
+    assert rows is columns and rows.name_hint == "n"

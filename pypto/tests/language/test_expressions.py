@@ -139,6 +139,20 @@ def test_refused_expressions(error, message, text):
     assert found.span["line"] == 3
 
 
+def test_a_bool_next_to_a_tensor_stays_a_bool():
+    f = body("return pl.mul(x, True)")
+    assert isinstance(statements(f)[-1].value[0].args[1], ir.ConstBool)
+    assert "high_precision=True" in str(body("return pl.div(x, x, True)"))
+
+
+@pytest.mark.parametrize("count", ["0", "4", "n"])
+def test_soft_barriers_print_their_count(count):
+    text = f'pl.system.syncall(mode="soft", core_type="mix", gm_workspace=ws, used_cores={count})\nreturn ws'
+    f = body(text, params="ws: pl.Tensor[[16], pl.INT32], n: pl.Scalar[pl.INT32]")
+    assert f"gm_workspace=ws, used_cores={count})" in str(f)
+    round_trip(f)
+
+
 def test_misspelt_names_get_a_suggestion():
     assert "'row_max'" in rejected(InvalidOperationError, "row_mux", "y = pl.row_mux(x)").hint
     assert "'result'" in rejected(UndefinedVariableError, "resul", "result = pl.add(x, x)\nreturn resul").hint

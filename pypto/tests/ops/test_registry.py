@@ -43,6 +43,15 @@ def test_a_definition_is_its_decorated_rule():
         del _OPS["test.twice"]
 
 
+def test_shapes_and_offsets_are_sequences_and_one_index_is_enough():
+    x = tensor([16])
+    assert TENSOR.read(x, 3).args[1].elements[0].value == 3
+    with pytest.raises(TypeError, match="offsets must be a list or a tuple, got int"):
+        TILE.load(x, 0, [8])
+    with pytest.raises(TypeError, match="shape must be a list or a tuple, got int"):
+        TENSOR.reshape(x, 16)
+
+
 def test_calls_share_their_target():
     call = create_op_call("tile.add", [tile([4, 8]), tile([4, 8])], PLACE)
     assert isinstance(call, Call) and call.op is op_ref("tile.add") and call.span is PLACE
@@ -69,8 +78,9 @@ def test_attributes_are_checked():
 
 
 def test_internal_errors_stay_internal_and_get_the_place():
-    with pytest.raises(InternalError, match=r"kernel\.py:12:15"):
+    with pytest.raises(InternalError, match=r"kernel\.py:12:15") as caught:
         create_op_call("test.deduce_raises_internal", [scalar()], PLACE)
+    assert "deduce_raises_internal" in caught.value.trace, "the trace ends where the error was raised first"
     with pytest.raises(TypeError, match=r"always fails at kernel\.py:12:15$"):
         create_op_call("test.deduce_raises_type", [scalar()], PLACE)
 

@@ -21,7 +21,9 @@ _INTERCHANGEABLE = (DataType.INDEX, DataType.INT64)
 def _scalar_dtype(value: Expr, name: str, span: Span) -> DataType:
     kind = value.type
     if not isinstance(kind, ScalarType):
-        raise user_error(f"{name} requires scalar operands, got {type(kind).__name__}", span=span, kind=TypeError)
+        raise user_error(
+            f"{name} requires scalar operands (of a ScalarType), got {type(kind).__name__}", span=span, kind=TypeError
+        )
     return kind.dtype
 
 
@@ -96,7 +98,8 @@ def _logical(node: type, name: str):
     def build(lhs: Any, rhs: Any, span: Span | None = None) -> Expr:
         span = span or capture_span()
         left, right = as_expr(lhs, span), as_expr(rhs, span)
-        _scalar_dtype(left, name, span), _scalar_dtype(right, name, span)
+        for side in (left, right):
+            _scalar_dtype(side, name, span)
         return node(left, right, DataType.BOOL, span)
 
     return _named(build, name, f"``{node.__name__}`` of two scalars; both sides are evaluated.")

@@ -234,11 +234,13 @@ class TensorType(ShapedType, frozen=True, eq=False, gc=False):
         view = self.tensor_view
         if view is None:
             return
-        if view.valid_shape and same_dims(view.valid_shape, self.shape):
-            view = make(TensorView, view.stride, view.layout, NodeTuple(), view.pad)
-            force_setattr(self, "tensor_view", view)
-        if view.layout is TensorLayout.ND and not view.stride and not view.valid_shape and view.pad is PadValue.null:
-            force_setattr(self, "tensor_view", None)
+        # A view can be changed in place, so every type has a view of its own.
+        valid = view.valid_shape
+        if valid and same_dims(valid, self.shape):
+            valid = NodeTuple()
+        bare = view.layout is TensorLayout.ND and not view.stride and not valid and view.pad is PadValue.null
+        own = None if bare else make(TensorView, view.stride, view.layout, valid, view.pad)
+        force_setattr(self, "tensor_view", own)
 
     @property
     def memory_space(self) -> MemorySpace:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pypto.ir import stmt as S
+from pypto.ir.callers import caller_warning_stacklevel
+from pypto.ir.callers import span_or_capture as _get_span_or_capture
 from pypto.ir.calls import (
     deduce_call_return_type,
     inout,
@@ -23,9 +25,10 @@ from pypto.ir.stmt import flatten_to_stmts
 from pypto.ir.substitution import deep_clone, substitute_expr, substitute_stmt
 
 __all__ = [
-    "ParentStmtAnalysis", "children", "collect_def_vars", "deduce_call_return_type", "deep_clone", "find_yield_stmt",
-    "flatten_to_stmts", "get_last_yield_stmt", "inout", "input", "make_call", "memref_init", "no_dep", "output",
-    "output_existing", "scalar_dir", "set_call_attrs", "substitute_expr", "substitute_stmt", "walk_stmts",
+    "ParentStmtAnalysis", "_get_span_or_capture", "caller_warning_stacklevel", "children", "collect_def_vars",
+    "deduce_call_return_type", "deep_clone", "find_yield_stmt", "flatten_to_stmts", "get_last_yield_stmt", "inout",
+    "input", "make_call", "memref_init", "no_dep", "output", "output_existing", "scalar_dir", "set_call_attrs",
+    "substitute_expr", "substitute_stmt", "walk_stmts",
 ]  # fmt: skip
 
 

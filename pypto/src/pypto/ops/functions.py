@@ -10,13 +10,13 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pypto.ir.callers import caller_span
 from pypto.ir.dtype import DataType
 from pypto.ir.enums import PadValue
 from pypto.ir.expr import Call, Expr, MakeTuple, as_dim, as_expr
 from pypto.ir.node import replace
 from pypto.ir.span import UNKNOWN_SPAN, Span
 from pypto.ir.types import TensorType, TileType, TupleType
-from pypto.ops.callers import caller_span
 from pypto.ops.padding import pad_policy
 from pypto.ops.registry import OpDef, OpParam, create_op_call, find_op, kwarg_value
 from pypto.ops.scalars import as_datatype, element_scalar
@@ -25,11 +25,14 @@ _SPAN_PARAMETER = inspect.Parameter("span", inspect.Parameter.KEYWORD_ONLY, defa
 
 
 def tuple_operand(value: Any, span: Span = UNKNOWN_SPAN) -> Expr:
-    """A shape, offset or index operand: a sequence (or one value) as a MakeTuple; tuple expressions are kept."""
-    if isinstance(value, Expr) and (isinstance(value, MakeTuple) or isinstance(value.type, TupleType)):
+    """A shape, offset or index operand: a sequence as a MakeTuple; tuple expressions are kept."""
+    if _is_tuple_expression(value):
         return value
-    members = value if _is_sequence(value) else [value]
-    return MakeTuple(tuple(tuple_operand(m, span) if _is_sequence(m) else as_dim(m) for m in members), span)
+    return MakeTuple([tuple_operand(m, span) if _is_sequence(m) else as_dim(m) for m in value], span)
+
+
+def _is_tuple_expression(value: Any) -> bool:
+    return isinstance(value, Expr) and (isinstance(value, MakeTuple) or isinstance(value.type, TupleType))
 
 
 def _is_sequence(value: Any) -> bool:
@@ -38,7 +41,11 @@ def _is_sequence(value: Any) -> bool:
 
 def operand(param: OpParam, value: Any, first: Any, span: Span) -> Expr:
     """One Python argument as the operand a parameter wants; ``first`` is the converted first operand."""
-    if param.kind in ("shape", "tuple") or (param.variadic and _is_sequence(value)):
+    if param.kind == "indices" and not _is_sequence(value) and not _is_tuple_expression(value):
+        return tuple_operand([value], span)
+    if param.kind in ("shape", "indices", "tuple") or (param.variadic and _is_sequence(value)):
+        if not _is_sequence(value) and not _is_tuple_expression(value):
+            raise TypeError(f"{param.name} must be a list or a tuple, got {type(value).__name__}")
         return tuple_operand(value, span)
     if param.element and first is not None and not isinstance(getattr(value, "type", None), (TensorType, TileType)):
         return element_scalar(_unwrapped(value), first.type.dtype, span)

@@ -15,6 +15,7 @@ Tensor = Expr  #: operand of TensorType (distributed ones included)
 Scalar = Expr  #: operand of ScalarType; Python numbers become constants
 Element = Expr  #: like Scalar, but a Python number takes the element type of the first operand
 Shape = Expr  #: MakeTuple of extents or offsets; a Python sequence becomes one
+Indices = Expr  #: like Shape, but one index may stand for a tuple of one
 Tuple = Expr  #: MakeTuple of other values
 MemRefOperand = Expr  #: operand that names an allocation
 Handle = Expr  #: opaque handle (communication context, window buffer, event, ...)

@@ -20,7 +20,7 @@ from pypto.ir.types import ScalarType, TensorType, TensorView, TileType, Type, i
 from pypto.ops import regions as R
 from pypto.ops import shapes as S
 from pypto.ops import torch_values as T
-from pypto.ops.kinds import Attr, Element, Scalar, Shape, Tensor, Tile
+from pypto.ops.kinds import Attr, Element, Indices, Scalar, Shape, Tensor, Tile
 from pypto.ops.memory_specs import BOTH, DEFERRED, INHERIT, VEC, vec
 from pypto.ops.registry import MemorySpec, op
 from pypto.ops.rules import (
@@ -310,6 +310,12 @@ def tile_extract(
     return fresh_tile(window, src.type.dtype, valid, target_memory, layout=layout, compact=compact)
 
 
+def _narrows_accumulator(target: TileType, source: TileType) -> bool:
+    """An FP32 accumulator goes into a BF16 or FP16 tile of Mat; the write path converts, ties to even."""
+    spaces = source.memory_space is MemorySpace.Acc and target.memory_space is MemorySpace.Mat
+    return spaces and source.dtype == DataType.FP32 and target.dtype in (DataType.BF16, DataType.FP16)
+
+
 def _assemble_value(target: Any, source: Any, offset: Any, atomic: int = 0) -> Any:
     return _store_value(source, offset, target, None, atomic)
 
@@ -321,7 +327,8 @@ def _assemble_value(target: Any, source: Any, offset: Any, atomic: int = 0) -> A
 def tile_assemble(target: Tile, source: Tile, offset: Shape) -> Type:
     """``target`` with ``source`` written at ``offset``; operands of different ranks are left to the flattening pass."""
     name = "tile.assemble"
-    require_same_dtype(name, target, source, "target", "source")
+    if not _narrows_accumulator(target.type, source.type):
+        require_same_dtype(name, target, source, "target", "source")
     kind, start = target.type, elements(offset)
     if not len(kind.shape) == len(source.type.shape) == len(start):
         R.check_offsets(name, start)
@@ -413,7 +420,7 @@ def _write_value(target: Any, indices: Any, value: Any) -> Any:
 
 
 @op("tile.read", family="scalar_access", memory=MemorySpec((VEC,), None), backends=BOTH, torch=_at)
-def tile_read(tile: Tile, indices: Shape) -> Type:
+def tile_read(tile: Tile, indices: Indices) -> Type:
     """The element at the indices; one index is a flat row-major position."""
     require(
         tile.type.memory_space in (MemorySpace.Vec, None),
@@ -427,7 +434,7 @@ def tile_read(tile: Tile, indices: Shape) -> Type:
     "tile.write", family="scalar_access", memory=vec(1), backends=BOTH, effects={0: ArgEffect.ReadWrite},
     torch=_write_value,
 )  # fmt: skip
-def tile_write(tile: Tile, indices: Shape, value: Element) -> Type:
+def tile_write(tile: Tile, indices: Indices, value: Element) -> Type:
     """Set the element at the indices."""
     _check_indices("tile.write", tile, indices, flat=True)
     _check_written("tile.write", tile, value)
@@ -440,7 +447,7 @@ def _check_written(name: str, target: Any, value: Any) -> None:
 
 
 @op("tensor.read", family="scalar_access", orchestration=True, backends=BOTH, converts_to="custom", torch=_at)
-def tensor_read(tensor: Tensor, indices: Shape) -> Type:
+def tensor_read(tensor: Tensor, indices: Indices) -> Type:
     """The element at the indices, read from global memory."""
     _check_indices("tensor.read", tensor, indices, flat=True)
     return scalar_type(tensor.type.dtype)
@@ -451,7 +458,7 @@ def tensor_read(tensor: Tensor, indices: Shape) -> Type:
     effects={0: ArgEffect.Write},
     write_channel=WriteChannel.Scalar, torch=_write_value,
 )  # fmt: skip
-def tensor_write(tensor: Tensor, indices: Shape, value: Element) -> Type:
+def tensor_write(tensor: Tensor, indices: Indices, value: Element) -> Type:
     """Set the element at the indices in global memory."""
     _check_indices("tensor.write", tensor, indices, flat=True)
     _check_written("tensor.write", tensor, value)

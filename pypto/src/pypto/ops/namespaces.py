@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from pypto.ir.callers import caller_span
 from pypto.ir.node import replace
 from pypto.ir.scalar_ops import max_, min_
-from pypto.ops.callers import caller_span
 from pypto.ops.functions import plain_function, public_function
 from pypto.ops.masks import MaskPattern
 from pypto.ops.registry import all_ops

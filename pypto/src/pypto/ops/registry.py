@@ -169,7 +169,7 @@ class OpDef(msgspec.Struct, eq=False, kw_only=True):
                 raise
             raise TypeError(f"{error} at {span}") from error
         except InternalError as error:
-            raise InternalError(error.message, span=span) from error
+            raise InternalError(error.message, span=span, trace=error.trace) from error
 
     def _check_operands(self, args: tuple[Expr, ...]) -> None:
         params, low = self.params, self.min_operands
@@ -239,6 +239,7 @@ _KIND_TEXT = {
     "tensor": "TensorType",
     "scalar": "scalar (ScalarType)",
     "shape": "tuple, written as a list or a shape tuple",
+    "indices": "tuple, written as an index or a list of indices",
     "array": "ArrayType",
 }
 
@@ -247,6 +248,7 @@ _SINGLE_KINDS: dict[str, Callable[[Expr], bool]] = {
     "tensor": lambda e: isinstance(e.type, TensorType),
     "scalar": lambda e: isinstance(e.type, (ScalarType, UnknownType)),
     "shape": lambda e: isinstance(e, MakeTuple) or isinstance(e.type, TupleType),
+    "indices": lambda e: isinstance(e, MakeTuple) or isinstance(e.type, TupleType),
     "tuple": lambda e: isinstance(e, MakeTuple) or isinstance(e.type, TupleType),
     "array": lambda e: isinstance(e.type, ArrayType),
     "memref": lambda e: True,
@@ -275,6 +277,7 @@ _KIND_NAMES = {
     "Scalar": "scalar",
     "Element": "scalar",
     "Shape": "shape",
+    "Indices": "indices",
     "Tuple": "tuple",
     "MemRefOperand": "memref",
     "Handle": "handle",

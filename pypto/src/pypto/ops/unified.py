@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 from pypto.ir import scalar_ops
+from pypto.ir.callers import caller_span
 from pypto.ir.dtype import DataType
 from pypto.ir.enums import AtomicType, PadValue
 from pypto.ir.expr import Expr, as_expr
 from pypto.ir.span import Span
 from pypto.ir.types import ScalarType, TensorType, TileType
-from pypto.ops.callers import caller_span
 from pypto.ops.namespaces import TENSOR, TILE
 from pypto.ops.unary import scalar_cast
 
@@ -166,12 +166,13 @@ def _pair(name: str, parameters: tuple[str, str] = ("lhs", "rhs")) -> None:
         first, second = parameters
         source = dispatch
 
-        def dispatch(*args: Any, _span: Span, **kwargs: Any) -> Expr:
+        def by_name(*args: Any, _span: Span, **kwargs: Any) -> Expr:
             return source(*args, *(kwargs[p] for p in (first, second) if p in kwargs), _span=_span)
 
         kinds = [inspect.Parameter(p, inspect.Parameter.POSITIONAL_OR_KEYWORD) for p in parameters]
         hidden = inspect.Parameter("_span", inspect.Parameter.KEYWORD_ONLY)
-        dispatch.__signature__ = inspect.Signature([*kinds, hidden])  # type: ignore[attr-defined]
+        by_name.__signature__ = inspect.Signature([*kinds, hidden])  # type: ignore[attr-defined]
+        dispatch = by_name
     _named(dispatch, name, f"``{name}`` of two tensors or two tiles.")
 
 

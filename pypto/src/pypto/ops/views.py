@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pypto.ir.callers import warn_caller
 from pypto.ir.dtype import DataType
 from pypto.ir.enums import PadValue, TensorLayout, TileLayout
 from pypto.ir.expr import ConstInt, Expr, as_expr, const_index
@@ -11,7 +12,6 @@ from pypto.ir.node import make, replace
 from pypto.ir.types import DistributedTensorType, TensorType, TensorView, TileType, Type, implicit_layout, scalar_type
 from pypto.ops import regions as R
 from pypto.ops import shapes as S
-from pypto.ops.callers import warn_caller
 from pypto.ops.kinds import Attr, Scalar, Shape, Tensor, Tile, Tuple
 from pypto.ops.memory_specs import BOTH, INHERIT
 from pypto.ops.movement import MX_LAYOUTS, box, tensor_layout

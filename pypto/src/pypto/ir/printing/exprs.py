@@ -237,7 +237,9 @@ class ExprPrinter:
         elif name.endswith(".reinterpret_view") and len(args) == 2:
             named["shape"] = self.expr(args.pop())
         elif name == "system.syncall" and args:
-            named.update(zip(("gm_workspace", "used_cores"), [self.expr(a) for a in args]))
+            # One operand stands for a count that follows from the launch, which the surface spells as 0.
+            counts = [str(a.value) if type(a) is E.ConstInt else self.expr(a) for a in args[1:]] or ["0"]
+            named.update(gm_workspace=self.expr(args[0]), used_cores=counts[0])
             args = []
             kwargs = {key: kwargs[key] for key in ("mode", "core_type") if key in kwargs}
         elif name == "pld.tensor.alloc_window_buffer" and kwargs.get("name") == self.assigned_name:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pypto.ir.dtype import DataType
-from pypto.ir.expr import Call, ConstFloat, ConstInt, Expr, MakeTuple, as_expr
+from pypto.ir.expr import Call, ConstBool, ConstFloat, ConstInt, Expr, MakeTuple, as_expr
 from pypto.ir.node import make
 from pypto.ir.span import Span
 from pypto.ir.types import ScalarType, TensorType, TileType
@@ -54,7 +54,7 @@ class OpCallsMixin(NamesMixin):
                 attrs = self._operator_attrs(path, keyword.value)
             else:
                 kwargs[keyword.arg] = self.operator_argument(keyword.value, keyword=True)
-        self._type_float_operands(name, args)
+        self._type_constant_operands(name, function, args)
         label = f"{category} operation '{name}'"
         result = self._run(function, args, kwargs, node, label, self._ir_name(category, name))
         if attrs:
@@ -77,13 +77,15 @@ class OpCallsMixin(NamesMixin):
         return attrs
 
     @staticmethod
-    def _type_float_operands(name: str, args: list) -> None:
-        """A float literal next to a tensor or tile is an FP32 constant, which keeps its type; an int takes theirs."""
+    def _type_constant_operands(name: str, function: Callable, args: list) -> None:
+        """Constants next to a tensor or tile: floats are FP32 and bools BOOL, which they keep; an int takes theirs."""
         if not args or not isinstance(getattr(args[0], "type", None), (TensorType, TileType)) or "fillpad" in name:
             return
         for position, value in enumerate(args[1:], 1):
             if isinstance(value, float):
                 args[position] = ConstFloat(value, DataType.FP32)
+            elif isinstance(value, bool) and _parameter_name(function, position) in ("rhs", "scalar"):
+                args[position] = ConstBool(value)
 
     def call_unified(self, name: str, args: list, kwargs: dict, node: ast.AST) -> Expr:
         """A unified operator built by the parser itself."""
@@ -294,6 +296,12 @@ def _creator(name: str) -> Callable:
         return create_op_call(name, operands, attrs, span)
 
     return create
+
+
+def _parameter_name(function: Callable, position: int) -> str | None:
+    """The name of a positional parameter, None when there are fewer."""
+    names = list(inspect.signature(function).parameters)
+    return names[position] if position < len(names) else None
 
 
 def _arity_message(function: Callable, args: list, message: str) -> str:

@@ -85,6 +85,8 @@ class TypeResolver:
         parse_expression: Callable[[ast.expr], Expr] | None = None,
     ):
         self.evaluator = expr_evaluator
+        #: Without a function around them, annotations are read as text on its own.
+        self.standalone = scope_lookup is None
         self.scope_lookup = scope_lookup or (lambda name: None)
         self.span_tracker = span_tracker
         self.parse_expression = parse_expression

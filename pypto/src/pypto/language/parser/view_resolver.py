@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
+from pypto.ir.dtype import DataType
 from pypto.ir.enums import CompactMode, MemorySpace, PadValue, TensorLayout, TileLayout
+from pypto.ir.expr import Var
 from pypto.ir.memref import MemRef
-from pypto.ir.types import TensorView, TileView, implicit_layout
+from pypto.ir.types import TensorView, TileView, implicit_layout, scalar_type
 
 if TYPE_CHECKING:
     from pypto.language.parser.type_resolver import TypeResolver
@@ -118,7 +120,15 @@ class ViewResolver:
         return TileView(**values)
 
     def _dims(self, node: ast.expr) -> list:
+        if self.types.standalone and isinstance(node, (ast.List, ast.Tuple)):
+            return self.types._build_dims([self._standalone_dim(element) for element in node.elts])
         return self.types._build_dims(self.types._parse_shape(node))
+
+    def _standalone_dim(self, node: ast.expr) -> Any:
+        """An extent of a printed view that is read without its function: its symbols have no declaration."""
+        if isinstance(node, ast.Name) and node.id not in self.types.evaluator.closure_vars:
+            return self.types.param_symbols.setdefault(node.id, Var(node.id, scalar_type(DataType.INDEX)))
+        return self.types.parse_dim(node)
 
     def _keywords(self, node: ast.Call, name: str, known: tuple[str, ...]) -> dict[str, ast.expr]:
         if node.args:
