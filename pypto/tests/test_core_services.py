@@ -166,3 +166,13 @@ def test_declarations_of_operators():
     assert testing.is_no_duplicate_op("pld.system.notify") and not testing.is_no_duplicate_op("tile.add")
     with pytest.raises(ValueError, match="nothing"):
         testing.is_no_duplicate_op("nothing")
+
+
+def test_compile_is_a_function_and_a_module():
+    import pypto.ir.compile as module
+    from pypto.ir.compile import compile
+
+    assert module is ir.compile and module.compile is compile
+    for function in (compile, ir.compile):
+        with pytest.raises(TypeError, match=r"ir\.compile needs an ir\.Program, got int"):
+            function(3)

@@ -217,14 +217,9 @@ _LAZY: dict[str, str] = {
     **dict.fromkeys(("CompiledProgram",), "pypto.ir.compiled_program"),
 }  # fmt: skip
 _SUBMODULES = (
-    "builder", "comm_layout", "compiled_program", "distributed_compiled_program", "instruments", "op", "pass_manager",
-    "tensor_view_semantics",
+    "builder", "comm_layout", "compile", "compiled_program", "distributed_compiled_program", "instruments", "op",
+    "pass_manager", "tensor_view_semantics",
 )  # fmt: skip
-
-
-def compile(*args: Any, **kwargs: Any) -> Any:
-    """Compile a program; see :func:`pypto.runtime.compiler.compile`."""
-    return importlib.import_module("pypto.runtime.compiler").compile(*args, **kwargs)
 
 
 def __getattr__(name: str) -> Any:

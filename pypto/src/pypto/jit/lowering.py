@@ -38,7 +38,7 @@ def lower(program: Program, config: Any) -> Program:
 
 def compile_program(program: Program, config: Any) -> Any:
     """The artifact of a program; it stops at the ``.pto`` text when ``PTOAS_ROOT`` names no assembler."""
-    from pypto.runtime.compiler import compile as build
+    from pypto.ir.compile import compile as build
 
     options = _or_default(config).compile_kwargs()
     if options.get("output_dir") is None:
