@@ -104,7 +104,7 @@ class _Printer:
 
     def operation(self, op: Operation, depth: int) -> None:
         pad = "  " * depth
-        method = getattr(self, "form_" + op.spec.form, None)
+        method = getattr(self, "form_" + op.spec.form)
         # Names of results are fixed before the regions print, so that inner names avoid them.
         results = self.list(op.results)
         prefix = pad + (f"{results} = " if results else "")

@@ -115,14 +115,15 @@ def store(tile: Any, offsets: Sequence[int], output: Any, window: Sequence[int] 
     """Write the valid cells of a tile into a global tensor, in place; ``window`` has the tensor's rank."""
     source = tile if valid is None else region(tile, valid)
     if window is None:
-        window = [1] * (output.dim() - source.dim()) + list(source.shape)
-        while len(window) > output.dim():
-            window.pop(0)
-    elif valid is not None:
-        window = [*window[:-1], source.shape[-1]]
-        if len(window) >= 2 and all(w == 1 for w in window[:-2]):
-            window[-2] = source.shape[-2]
-    return put(output, offsets, source.reshape(tuple(int(w) for w in window)), atomic)
+        extents = [1] * (output.dim() - source.dim()) + list(source.shape)
+        extents = extents[max(0, len(extents) - output.dim()) :]
+    else:
+        extents = [int(w) for w in window]
+        if valid is not None:
+            extents[-1] = source.shape[-1]
+            if len(extents) >= 2 and all(w == 1 for w in extents[:-2]):
+                extents[-2] = source.shape[-2]
+    return put(output, offsets, source.reshape(extents), atomic)
 
 
 def put(target: Any, offsets: Sequence[int], source: Any, atomic: int = 0) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, ClassVar
+
 import msgspec
 
 _SIGNED, _UNSIGNED, _FLOAT, _BOOL, _TASK = "signed", "unsigned", "float", "bool", "task"
@@ -13,6 +15,32 @@ class DataType(msgspec.Struct, frozen=True, eq=False, gc=False):
     4-bit types pack two logical elements per byte; ``get_byte()`` answers 1 for them, so storage sizes must be
     computed from ``get_bit()``.
     """
+
+    if TYPE_CHECKING:
+        BOOL: ClassVar[DataType]
+        INT4: ClassVar[DataType]
+        INT8: ClassVar[DataType]
+        INT16: ClassVar[DataType]
+        INT32: ClassVar[DataType]
+        INT64: ClassVar[DataType]
+        INDEX: ClassVar[DataType]
+        UINT4: ClassVar[DataType]
+        UINT8: ClassVar[DataType]
+        UINT16: ClassVar[DataType]
+        UINT32: ClassVar[DataType]
+        UINT64: ClassVar[DataType]
+        FP4: ClassVar[DataType]
+        FP8E4M3FN: ClassVar[DataType]
+        FP8E5M2: ClassVar[DataType]
+        FP16: ClassVar[DataType]
+        FP32: ClassVar[DataType]
+        FP8E8M0: ClassVar[DataType]
+        BF16: ClassVar[DataType]
+        HF4: ClassVar[DataType]
+        HF8: ClassVar[DataType]
+        TASK_ID: ClassVar[DataType]
+        DEFAULT_CONST_INT: ClassVar[DataType]
+        DEFAULT_CONST_FLOAT: ClassVar[DataType]
 
     _code: int
     _name: str

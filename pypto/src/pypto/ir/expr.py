@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -57,6 +57,10 @@ class Expr(IRNode, frozen=True, eq=False, gc=False):
     ``==`` builds an ``Eq`` node, so never use ``in`` or ``==`` on lists of expressions; identity is ``is`` and
     dictionaries and sets work by identity.
     """
+
+    if TYPE_CHECKING:
+        type: Any
+        span: Span
 
     __hash__ = object.__hash__
 

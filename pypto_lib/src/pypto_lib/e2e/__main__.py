@@ -58,6 +58,7 @@ class WorkerProcess:
 
     def check(self, name: str, platform: str) -> Outcome:
         process = self._process
+        assert process.stdin is not None and process.stdout is not None
         timer = threading.Timer(self._timeout, process.kill)
         timer.start()
         try:
@@ -78,7 +79,8 @@ class WorkerProcess:
         return Outcome(name, platform, ok=False, message=f"{reason}; {last}"[:200])
 
     def close(self) -> None:
-        self._process.stdin.close()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
         self._process.wait()
 
 
