@@ -54,6 +54,9 @@ class Handler950(BackendHandler):
     def supports_mat_to_bias_move(self, src: DataType, dst: DataType) -> bool:
         return super().supports_mat_to_bias_move(src, dst) or (src, dst) == (_D.BF16, _D.FP32)
 
+    def supports_acc_to_mat_window(self, src: DataType, dst: DataType) -> bool:
+        return super().supports_acc_to_mat_window(src, dst) or src == dst == _D.FP32
+
     def get_gm_access_granularity_bytes(self) -> int:
         return 128
 

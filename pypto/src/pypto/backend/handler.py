@@ -91,6 +91,10 @@ class BackendHandler:
     def supports_mat_to_bias_move(self, src: DataType, dst: DataType) -> bool:
         return (src, dst) in ((_D.INT32, _D.INT32), (_D.FP32, _D.FP32), (_D.FP16, _D.FP32))
 
+    def supports_acc_to_mat_window(self, src: DataType, dst: DataType) -> bool:
+        """An accumulator of ``src`` can be written into a part of a Mat tile of ``dst``."""
+        return src == _D.FP32 and dst in (_D.BF16, _D.FP16)
+
     def get_gm_access_granularity_bytes(self) -> int:
         raise NotImplementedError
 

@@ -173,7 +173,7 @@ def assemble(emitter: KernelEmitter, call: Call, result: Var, span: Span) -> Non
         instruction(emitter, "pto.tmov", [tile_operand(base)], [tile_operand(out)], at)
     if source.tile.memory_space != out.tile.memory_space:
         row, col = (index_value(emitter, o, span=at) for o in offsets)
-        if whole:
+        if whole and source.tile.dtype == out.tile.dtype:
             instruction(emitter, "pto.tmov", [tile_operand(source)], [tile_operand(out)], at)
             return
         ins = [tile_operand(source), (row, "index"), (col, "index")]
