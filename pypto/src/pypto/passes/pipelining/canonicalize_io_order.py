@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from enum import Enum
 
 from pypto.ir.enums import ForKind, MemorySpace
 from pypto.ir.expr import Call, Var
@@ -52,7 +53,24 @@ def _stage(stmt: Stmt, stages: dict[Var, tuple[int, int]]) -> tuple[int, int]:
     return _UNTAGGED
 
 
-def _reorder(stmts: list[Stmt]) -> list[Stmt]:
+class _Rule(Enum):
+    """How the stores of a loop move relative to its computations."""
+
+    #: Behind the computations of their stage.
+    BEHIND_STAGE = 0
+    #: Not at all, nor do computations: one accumulator serves every stage.
+    IN_PLACE = 1
+    #: Behind the computations of a pair of stages, which have an accumulator each.
+    BEHIND_PAIR = 2
+
+
+def _rule(loop: ForStmt) -> _Rule:
+    if loop.attrs.get("pipeline_overlap_stores") is False:
+        return _Rule.IN_PLACE
+    return _Rule.BEHIND_PAIR if loop.attrs.get(DOUBLE_BUFFER_C) else _Rule.BEHIND_STAGE
+
+
+def _reorder(stmts: list[Stmt], rule: _Rule) -> list[Stmt]:
     if len(stmts) < 2:
         return stmts
     before = predecessors(stmts)
@@ -63,8 +81,11 @@ def _reorder(stmts: list[Stmt]) -> list[Stmt]:
         if type(stmt) is AssignStmt:
             stages[stmt.var] = stage
         call = stmt_call(stmt)
-        is_store = call is not None and call.op.name in _STORES
-        keys.append((_tier(stmt), stage[1], int(is_store), index))
+        if rule is _Rule.IN_PLACE:
+            keys.append((_tier(stmt), 0, 0, index))
+            continue
+        major = stage[1] // 2 if rule is _Rule.BEHIND_PAIR and stage[1] >= 0 else stage[1]
+        keys.append((_tier(stmt), major, int(call is not None and call.op.name in _STORES), index))
     waiting = [len(b) for b in before]
     after: list[list[int]] = [[] for _ in stmts]
     for index, earlier in enumerate(before):
@@ -96,28 +117,29 @@ def _rotated(stmts: list[Stmt]) -> list[Stmt]:
     return stmts if all(a is b for a, b in zip(result, stmts)) else result
 
 
-def _rewrite(stmt: Stmt, inside: bool) -> Stmt:
+def _rewrite(stmt: Stmt, rule: _Rule | None) -> Stmt:
+    """``rule`` is that of the innermost pipelined loop around ``stmt``."""
     kind = type(stmt)
     if kind is SeqStmts:
-        children = [_rewrite(c, inside) for c in flatten_to_stmts(stmt)]
-        if inside:
-            children = _reorder(children)
+        children = [_rewrite(c, rule) for c in flatten_to_stmts(stmt)]
+        if rule is not None:
+            children = _reorder(children, rule)
         same = len(children) == len(stmt.stmts) and all(a is b for a, b in zip(children, stmt.stmts))
         return stmt if same else seq(children, stmt.span)
     if kind is IfStmt:
-        then_body = _rewrite(stmt.then_body, inside)
-        else_body = None if stmt.else_body is None else _rewrite(stmt.else_body, inside)
+        then_body = _rewrite(stmt.then_body, rule)
+        else_body = None if stmt.else_body is None else _rewrite(stmt.else_body, rule)
         if then_body is stmt.then_body and else_body is stmt.else_body:
             return stmt
         return replace(stmt, then_body=then_body, else_body=else_body)
     if kind is ForStmt and stmt.kind is ForKind.Pipeline:
-        body = _rewrite(stmt.body, True)
+        body = _rewrite(stmt.body, _rule(stmt))
         if stmt.attrs.get(DOUBLE_BUFFER_C):
             body = rebuild_lists(body, _rotated)
         attrs = {k: v for k, v in stmt.attrs.items() if k != STAGES}
         return replace(stmt, kind=ForKind.Sequential, attrs=attrs, body=body)
     if kind is ForStmt or kind is WhileStmt or isinstance(stmt, ScopeStmt):
-        body = _rewrite(stmt.body, inside)
+        body = _rewrite(stmt.body, rule)
         return stmt if body is stmt.body else replace(stmt, body=body)
     return stmt
 
@@ -127,4 +149,4 @@ def canonicalize_io_order(function: Function) -> Function:
     """Sort the statements of pipelined loop bodies by tier and stage, then make the loops sequential."""
     if function.body is None or not has_pipeline(function.body):
         return function
-    return with_body(function, _rewrite(function.body, False))
+    return with_body(function, _rewrite(function.body, None))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pypto.errors import user_error
 from pypto.ir.enums import MemorySpace
 from pypto.ir.expr import Call, Expr, Var, const_value
 from pypto.ir.stmt import AssignStmt
 from pypto.ir.types import TileType, same_dims
+from pypto.passes.context import MemoryPlanner, PassContext, active_memory_planner
 from pypto.passes.diagnostics import perf_hint
 from pypto.passes.l0_tile_chooser import L0TileConfig, L0TileResult, choose_l0_tile
+from pypto.passes.tile.matmul_tiling.bias import Bias
 
 #: Operator -> positions of (lhs, rhs, accumulator, bias).
 PRODUCTS: dict[str, tuple[int, int, int | None, int | None]] = {
@@ -20,7 +21,7 @@ PRODUCTS: dict[str, tuple[int, int, int | None, int | None]] = {
 }
 
 
-@dataclass
+@dataclass(frozen=True)
 class Product:
     """One product with its operands, extents and chosen tile."""
 
@@ -29,10 +30,11 @@ class Product:
     lhs: Var
     rhs: Var
     acc: Expr | None
-    bias: Expr | None
+    bias: Bias | None
     M: int
     N: int
     K: int
+    config: L0TileConfig
     tile: L0TileResult
 
     @property
@@ -44,6 +46,16 @@ class Product:
         """One tile holds the whole output."""
         return self.tile.m >= self.M and self.tile.n >= self.N
 
+    @property
+    def is_whole(self) -> bool:
+        """One tile is the whole problem."""
+        return self.covers_output and self.tile.k >= self.K
+
+    def output_stationary(self) -> Product:
+        """The same product with no operand held, for an allocator that cannot split the space of a held panel."""
+        config = replace(self.config, allow_a_stationary=False, allow_b_stationary=False)
+        return replace(self, config=config, tile=choose_l0_tile(config))
+
     def hint(self, code: str, message: str) -> None:
         _hint(self.call, code, message)
 
@@ -52,8 +64,12 @@ def _hint(call: Call, code: str, message: str) -> None:
     perf_hint(code, f"{call.op.name} is left untiled: {message}", call.span)
 
 
-def analyse(stmt: AssignStmt, handler) -> Product | None:
-    """The product of a statement when it must be tiled, None when it stays as it is."""
+def analyse(stmt: AssignStmt, handler, load_of) -> Product | None:
+    """The product of a statement with its tile, None when it is not ours to tile.
+
+    Args:
+        load_of: returns the statement that loads a bias row when the load may be repeated in windows, else None.
+    """
     call = stmt.value
     at_lhs, at_rhs, at_acc, at_bias = PRODUCTS[call.op.name]
     lhs, rhs = call.args[at_lhs], call.args[at_rhs]
@@ -63,31 +79,49 @@ def analyse(stmt: AssignStmt, handler) -> Product | None:
         return None
     m, k = (const_value(d) for d in lhs.type.shape)
     n = const_value(rhs.type.shape[1])
-    tile = _choose(call, lhs, rhs, stmt.var.type, (m, n, k), handler, reads_c=at_acc is not None)
-    if tile is None or (tile.m, tile.n, tile.k) == (m, n, k):
+    bias = None
+    if at_bias is not None:
+        source = call.args[at_bias]
+        bias = Bias(source, load_of(source)) if isinstance(source, Var) else None
+        if bias is None:
+            return None
+        if not _bias_fits(bias, stmt.var.type, handler) or m % 16 or n % 16:
+            return None
+    config = _config(lhs, rhs, stmt.var.type, (m, n, k), handler, reads_c=at_acc is not None, bias=bias)
+    tile = _choose(call, lhs, rhs, config)
+    if tile is None:
         return None
-    product = Product(
-        stmt, call, lhs, rhs, None if at_acc is None else call.args[at_acc],
-        None if at_bias is None else call.args[at_bias], m, n, k, tile,
-    )  # fmt: skip
-    if not all(same_dims(v.type.valid_shape, v.type.shape) for v in (lhs, rhs, stmt.var)):
-        product.hint("PH-AT-006", "an operand is only partially valid")
-        return None
-    if not product.covers_output and (at_acc is not None or at_bias is not None):
-        product.hint("PH-AT-006", "only a fresh product without bias is tiled over rows and columns")
-        return None
-    return product
+    return Product(stmt, call, lhs, rhs, None if at_acc is None else call.args[at_acc], bias, m, n, k, config, tile)
+
+
+def refusal(product: Product) -> tuple[str, str] | None:
+    """(hint code, reason) why a product that should be tiled is not, else None."""
+    valid = all(same_dims(v.type.valid_shape, v.type.shape) for v in (product.lhs, product.rhs, product.result))
+    if not valid:
+        return "PH-AT-006", "an operand is only partially valid"
+    if not product.covers_output and product.acc is not None:
+        return "PH-AT-006", "a product that continues an accumulator is not tiled over rows and columns"
+    return None
 
 
 def _static_matrix(kind) -> bool:
     return isinstance(kind, TileType) and len(kind.shape) == 2 and all(const_value(d) is not None for d in kind.shape)
 
 
+def _bias_fits(bias: Bias, out: TileType, handler) -> bool:
+    kind = bias.source.type
+    if not isinstance(kind, TileType):
+        return False
+    if kind.memory_space is MemorySpace.Bias:
+        return True
+    return kind.memory_space is MemorySpace.Mat and handler.supports_mat_to_bias_move(kind.dtype, out.dtype)
+
+
 def _reaches_mat(call: Call, lhs: Var, rhs: Var, handler, biased: bool) -> bool:
     """Operands in Mat (lhs possibly in Vec) are ours; Left and Right are the user's, but they have to fit."""
-    for operand, space, capacity in (
-        (lhs, MemorySpace.Left, handler.get_l0a_capacity_bytes()),
-        (rhs, MemorySpace.Right, handler.get_l0b_capacity_bytes()),
+    for side, buffer, operand, space, capacity in (
+        ("left", "L0A", lhs, MemorySpace.Left, handler.get_l0a_capacity_bytes()),
+        ("right", "L0B", rhs, MemorySpace.Right, handler.get_l0b_capacity_bytes()),
     ):
         kind = operand.type
         if kind.memory_space is not space:
@@ -95,32 +129,41 @@ def _reaches_mat(call: Call, lhs: Var, rhs: Var, handler, biased: bool) -> bool:
         rows, cols = (const_value(d) for d in kind.shape)
         need = rows * cols * kind.dtype.get_bit() // 8
         if need > capacity:
-            raise user_error(
-                f"operand '{operand.name_hint}' [{rows}, {cols}] {kind.dtype} of {call.op.name} needs {need} bytes of "
-                f"{space.name}, which has {capacity}. Keep it in Mat and pass it directly so that it is tiled, or "
-                "extract a smaller tile with pl.tile.extract",
-                span=call.span,
+            name = operand.name_hint.split("__ssa_v")[0]
+            error = ValueError(
+                f"{call.op.name} {side} operand '{name}' has physical shape [{rows}, {cols}] and dtype {kind.dtype}, "
+                f"requiring {need} bytes of {space.name} ({buffer}), which provides {capacity} bytes. AutoTileMatmulL0 "
+                f"does not retile operands already placed in Left or Right. Keep this operand in Mat and pass it "
+                f"directly, or manually extract a smaller {space.name} tile with pl.tile.extract"
             )
+            error.span = call.span  # type: ignore[attr-defined]  # the compile boundary shows the source text
+            raise error
     spaces = (MemorySpace.Mat,) if biased else (MemorySpace.Mat, MemorySpace.Vec, None)
     return lhs.type.memory_space in spaces and rhs.type.memory_space is MemorySpace.Mat
 
 
-def _choose(
-    call: Call, lhs: Var, rhs: Var, out: TileType, shape: tuple[int, int, int], handler, *, reads_c: bool
-) -> L0TileResult | None:  # fmt: skip
+def _two_accumulators() -> bool:
+    """Whether the memory planner keeps two accumulators apart."""
+    if active_memory_planner() is not MemoryPlanner.PYPTO:
+        return True
+    context = PassContext.current()
+    return context is not None and context.get_enable_pypto_l0c_double_buffer()
+
+
+def _config(
+    lhs: Var, rhs: Var, out: TileType, shape: tuple[int, int, int], handler, *, reads_c: bool, bias: Bias | None
+) -> L0TileConfig:  # fmt: skip
     m, n, k = shape
-    if any(t.dtype.get_bit() < 8 for t in (lhs.type, rhs.type)):
-        _hint(call, "PH-AT-003", "operands of less than one byte per element are not tiled")
-        return None
-    if k % 16:
-        _hint(call, "PH-AT-007", f"K={k} is not a multiple of 16")
-        return None
-    fits = (
-        m * k * lhs.type.dtype.get_byte() <= handler.get_l0a_capacity_bytes() // 2
-        and k * n * rhs.type.dtype.get_byte() <= handler.get_l0b_capacity_bytes() // 2
-        and m * n * out.dtype.get_byte() <= handler.get_l0c_capacity_bytes()
-    )
-    config = L0TileConfig(
+    limits = {}
+    if bias is not None:
+        row = handler.get_bias_capacity_bytes() // out.dtype.get_byte()
+        limits["max_n"] = row
+        if bias.load is not None:
+            # windows in flight: two in a pipelined loop, four in a pipelined loop inside another one
+            limits.update(max_n_pipelined=row // 2, max_n_nested_pipelined=row // 4)
+        else:
+            limits["min_n"] = n
+    return L0TileConfig(
         M=m, N=n, K=k,
         l0a_bytes=handler.get_l0a_capacity_bytes(),
         l0b_bytes=handler.get_l0b_capacity_bytes(),
@@ -132,12 +175,28 @@ def _choose(
         allow_k_boundary=True,
         allow_a_stationary=True,
         allow_b_stationary=True,
+        allow_double_buffer_c=_two_accumulators(),
         c_read=reads_c,
-        **getattr(handler, "matmul_cost", {}),
+        **limits,
     )  # fmt: skip
+
+
+def _choose(call: Call, lhs: Var, rhs: Var, config: L0TileConfig) -> L0TileResult | None:
+    if any(t.dtype.get_bit() < 8 for t in (lhs.type, rhs.type)):
+        _hint(call, "PH-AT-003", "operands of less than one byte per element are not tiled")
+        return None
+    m, n, k = config.M, config.N, config.K
+    if k % 16:
+        _hint(call, "PH-AT-007", f"K={k} is not a multiple of 16")
+        return None
     try:
         return choose_l0_tile(config)
     except ValueError as error:
+        fits = (
+            m * k * config.bytes_a <= config.l0a_bytes // 2
+            and k * n * config.bytes_b <= config.l0b_bytes // 2
+            and m * n * config.bytes_c <= config.l0c_bytes
+        )
         if not fits:
             _hint(call, "PH-AT-005", str(error).splitlines()[0])
         return None
