@@ -195,6 +195,7 @@ private:
                       core.kernel->func_id, slot_name(slot), index, task.block_num, TaskLabel(task.id).text);
         switch (core.outcome) {
             case CoreState::Outcome::kCrashed:
+                remember_kernel_crash(where);
                 errors.report(PTO2_ERROR_KERNEL_FAULT, "%s crashed (%s, address %p)", where,
                               signal_description(core.guard.signal_number), core.guard.address);
                 break;

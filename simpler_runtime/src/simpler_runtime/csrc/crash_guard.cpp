@@ -2,7 +2,9 @@
 #include "crash_guard.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <cstring>
 
 namespace simpler {
@@ -16,6 +18,14 @@ constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGURG};
 constexpr int kSignalCount = sizeof kSignals / sizeof kSignals[0];
 constexpr size_t kSignalStackBytes = 64 * 1024;
 struct sigaction previous_actions[kSignalCount];
+char crashed_kernel[400];
+
+// Only what is safe inside a signal handler: the text was put together before.
+void tell_crashed_kernel() {
+    if (crashed_kernel[0] == 0) return;
+    [[maybe_unused]] ssize_t written = write(STDERR_FILENO, crashed_kernel, strlen(crashed_kernel));
+    crashed_kernel[0] = 0;
+}
 
 void on_crash(int signal_number, siginfo_t *info, void *context) {
     CrashGuard *guard = active_guard;
@@ -32,6 +42,7 @@ void on_crash(int signal_number, siginfo_t *info, void *context) {
         } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
             previous.sa_handler(signal_number);
         } else if (signal_number != SIGURG) {
+            tell_crashed_kernel();
             signal(signal_number, SIG_DFL);
             raise(signal_number);
         }
@@ -39,6 +50,13 @@ void on_crash(int signal_number, siginfo_t *info, void *context) {
 }
 
 }  // namespace
+
+void remember_kernel_crash(const char *kernel) {
+    std::snprintf(crashed_kernel, sizeof crashed_kernel,
+                  "\nfatal: the process ends because its memory is damaged. Before, %s crashed: it most likely wrote "
+                  "outside of its tensors.\n",
+                  kernel);
+}
 
 void install_crash_handlers() {
     for (int i = 0; i < kSignalCount; ++i) {

@@ -31,6 +31,10 @@ private:
 
 const char *signal_description(int signal_number);
 
+// Remembers which kernel crashed: what it wrote before may bring the process down later, outside of any kernel. Then the
+// handler names it on standard error.
+void remember_kernel_crash(const char *kernel);
+
 // Runs body() and returns true, or returns false after a crash (guard tells which). Destructors of the frames in
 // between do not run. The mask is not saved: the handler does not block the signal.
 template <typename Body>
