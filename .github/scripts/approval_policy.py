@@ -35,12 +35,12 @@ def sensitive_path(path: str) -> bool:
 
 
 def early_decision(
-    review: dict, *, diff_verified: bool, enabled: str, author: str | None, base_ref: str
+    review: dict, *, diff_verified: bool, enabled: bool, author: str | None, base_ref: str
 ) -> Decision | None:
     """A refusal that needs no list of files, or None when only the files can still forbid the approval."""
     if not diff_verified:
         return Decision(False, DIFF_UNVERIFIED, "A12/A13 R174")
-    if enabled != "true":
+    if enabled is not True:
         return Decision(False, DISABLED, "A5 R155")
     # An unknown author may be the bot itself.
     if author is None or author == BOT_LOGIN:

@@ -12,11 +12,11 @@ from typing import NamedTuple
 from codex_review_common import COMMAND
 
 _BLOCK_TAGS = (
-    "address article aside base basefont blockquote body caption center col colgroup dd details dialog dir div dl dt "
-    "fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hr html iframe legend li link "
-    "main menu menuitem meta nav noframes ol optgroup option p param search section source summary table tbody td "
-    "tfoot th thead title tr track ul"
-).split()
+    "address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|details|dialog|dir|div|dl|dt|"
+    "fieldset|figcaption|figure|footer|form|frame|frameset|h1|h2|h3|h4|h5|h6|head|header|hr|html|iframe|legend|li|link|"
+    "main|menu|menuitem|meta|nav|noframes|ol|optgroup|option|p|param|search|section|source|summary|table|tbody|td|"
+    "tfoot|th|thead|title|tr|track|ul"
+)
 
 _ATTRIBUTE = r"""\s+[A-Za-z_:][A-Za-z0-9_.:-]*(?:\s*=\s*(?:[^\s"'=<>`]+|'[^']*'|"[^"]*"))?"""
 _OPEN_TAG = rf"<[A-Za-z][A-Za-z0-9-]*(?:{_ATTRIBUTE})*\s*/?>"
@@ -33,7 +33,7 @@ _SPANNING_HTML = (
     (re.compile(r"<!\[CDATA\["), re.compile(r"\]\]>")),
     (re.compile(r"<![A-Za-z]"), re.compile(r">")),
 )
-_KIND_6 = re.compile(rf"</?(?:{'|'.join(_BLOCK_TAGS)})(?:[ \t]|/?>|$)", re.I)
+_KIND_6 = re.compile(rf"</?(?:{_BLOCK_TAGS})(?:[ \t]|/?>|$)", re.I)
 _KIND_7 = re.compile(rf"(?:{_OPEN_TAG}|{_CLOSE_TAG})[ \t]*", re.A)
 
 _FENCE = re.compile(r"(`{3,}|~{3,})(.*)", re.S)

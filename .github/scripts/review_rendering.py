@@ -168,7 +168,8 @@ def _coordinates(location: dict) -> str:
 
 
 def _identity(comment: dict) -> tuple:
-    line = comment.get("line") if comment.get("line") is not None else comment.get("original_line")
+    # The line at posting time: `line` moves or vanishes with later pushes.
+    line = comment.get("original_line") if comment.get("original_line") is not None else comment.get("line")
     return (comment.get("path"), line, comment.get("side"), comment.get("body"))
 
 

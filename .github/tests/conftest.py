@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 GITHUB = Path(__file__).resolve().parents[1]
 SCRIPTS = GITHUB / "scripts"
 sys.dont_write_bytecode = True
-for folder in (SCRIPTS, Path(__file__).resolve().parent):
+for folder in (SCRIPTS, GITHUB / "bench", Path(__file__).resolve().parent):
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
@@ -18,8 +19,24 @@ for folder in (SCRIPTS, Path(__file__).resolve().parent):
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the caller's tokens, proxies or step summary."""
-    for name in (
-        "GH_TOKEN GITHUB_TOKEN GH_HOST GH_REPO CODEX_REVIEW_RERUN_TOKEN GITHUB_STEP_SUMMARY GITHUB_OUTPUT HTTP_PROXY "
-        "HTTPS_PROXY ALL_PROXY http_proxy https_proxy all_proxy GITHUB_RUN_ID GITHUB_RUN_ATTEMPT AUTO_APPROVE"
-    ).split():
-        monkeypatch.delenv(name, raising=False)
+    prefixes = ("GH_", "GITHUB_", "CODEX_", "REVIEW_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+    names = ("AUTO_APPROVE", "PR_NUMBER", "REPOSITORY_ID", "HEAD_SHA")
+    for name in list(os.environ):
+        if name.upper().startswith(prefixes) or name in names:
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch):
+    """A fake hosting side with one pull request, connected in process; waiting costs no time."""
+    import codex_review_common
+    from fake_github import FakeGitHub
+    from inprocess import sender
+
+    fake = FakeGitHub()
+    fake.add_pull()
+    monkeypatch.setattr(codex_review_common, "send", sender(fake))
+    monkeypatch.setattr(codex_review_common, "pause", lambda seconds: None)
+    monkeypatch.setenv("GH_TOKEN", "read-token")
+    yield fake
+    assert not fake.unexpected, "requests outside the known surface"
