@@ -142,3 +142,19 @@ def test_warnings_name_the_first_frame_outside_the_package():
     with pytest.warns(UserWarning, match="look") as caught:
         warn_caller("look")
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"device_ids": []}, "must not be empty"),
+        ({"device_ids": [0, -1]}, "must be non-negative"),
+        ({"device_ids": [1, 1]}, "must be distinct"),
+        ({"num_sub_workers": -1}, "num_sub_workers"),
+        ({"aicpu_thread_num": 1}, "aicpu_thread_num"),
+    ],
+)
+def test_distributed_configurations_are_checked(options, text):
+    assert ir.DistributedConfig() == ir.DistributedConfig(device_ids=[0], runtime="tensormap_and_ringbuffer")
+    with pytest.raises(ValueError, match=text):
+        ir.DistributedConfig(**options)

@@ -156,3 +156,30 @@ def test_an_unusable_external_assembler_means_source_only(monkeypatch, tmp_path)
     )
     assert compiled.output_dir is not None
     assert list((tmp_path / "artifact").rglob("*.pto"))
+
+
+def test_the_key_follows_the_files_of_external_kernels(tmp_path):
+    source, quoted, headers = tmp_path / "k.cpp", tmp_path / "impl.inc", tmp_path / "include"
+    headers.mkdir()
+    (headers / "config.h").write_text("// one\n")
+    quoted.write_text('#include "impl.inc"\n// one\n')
+    source.write_text('#include "impl.inc"\n#include "absent.h"\n#include <config.h>\n')
+
+    def entry_with(dirs):
+        @pl.jit.extern(core_type="aiv", source=source, include_dirs=dirs)
+        def external(a: pl.Tensor, out: pl.Out[pl.Tensor]): ...
+
+        @pl.jit
+        def calls_it(a: pl.Tensor, out: pl.Out[pl.Tensor]):
+            out = external(a, out)
+            return out
+
+        return calls_it
+
+    function = entry_with([headers])
+    seen = {function.source_hash, entry_with([]).source_hash}
+    for path in (source, quoted, headers / "config.h"):
+        path.write_text(path.read_text() + "// two\n")
+        seen.add(function.source_hash)
+    assert len(seen) == 5
+    assert function.source_hash in seen

@@ -215,6 +215,7 @@ _LAZY: dict[str, str] = {
         "pypto.passes",
     ),
     **dict.fromkeys(("CompiledProgram",), "pypto.ir.compiled_program"),
+    **dict.fromkeys(("DistributedConfig",), "pypto.ir.distributed_compiled_program"),
 }  # fmt: skip
 _SUBMODULES = (
     "builder", "comm_layout", "compile", "compiled_program", "distributed_compiled_program", "instruments", "op",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from pypto.jit.tensor_meta import TensorMeta
@@ -18,12 +19,17 @@ CONFIG_FIELDS = (
 )  # fmt: skip
 
 
-def source_hash(entry: JITFunction) -> str:
-    """Hash of the text of the entry and of everything it reaches, external sources included."""
+def text_hash(functions: Iterable[JITFunction]) -> str:
+    """Hash of the Python text of functions."""
+    return hashlib.sha256("\0".join(f.text for f in functions).encode()).hexdigest()
+
+
+def external_hash(functions: Iterable[JITFunction]) -> str:
+    """Hash of the C++ files and options of external kernels, as they are now."""
     digest = hashlib.sha256()
-    for function in (entry, *entry.get_deps()):
-        digest.update(function.text.encode())
-        for path in function.external_files():
+    for sources in (f.extern for f in functions if f.extern is not None):
+        digest.update(sources.options().encode())
+        for path in sources.files():
             digest.update(path.read_bytes())
     return digest.hexdigest()
 

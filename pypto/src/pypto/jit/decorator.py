@@ -8,7 +8,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -17,7 +16,7 @@ from pypto.jit import extern as extern_kernels
 from pypto.jit import lowering
 from pypto.jit.annotations import Parameter, parameters_of
 from pypto.jit.arguments import BoundArguments, bind_call, bind_signature
-from pypto.jit.cache_key import cache_key, source_hash
+from pypto.jit.cache_key import cache_key, external_hash, text_hash
 from pypto.jit.dynamic_dims import DynamicDims, body_symbols, dynamic_dims
 from pypto.jit.kinds import ENTRIES, Kind
 from pypto.jit.specializer import Specialization
@@ -117,9 +116,15 @@ class JITFunction:
         """The source text of the function."""
         return ast.unparse(self.node)
 
-    @functools.cached_property
+    @property
     def source_hash(self) -> str:
-        return source_hash(self)
+        """Hash of the text of this function and of everything it reaches; files of external kernels are read again."""
+        externals = [f for f in self.dependencies if f.extern is not None]
+        return self._text_hash + (external_hash(externals) if externals else "")
+
+    @functools.cached_property
+    def _text_hash(self) -> str:
+        return text_hash((self, *self.dependencies))
 
     @functools.cached_property
     def parameters(self) -> list[Parameter]:
@@ -175,9 +180,6 @@ class JITFunction:
     def symbol_object(self, name: str) -> DynVar | None:
         """The symbol of this name around the definition, if there is one."""
         return next((v for v in self.closure_vars().values() if isinstance(v, DynVar) and v.name == name), None)
-
-    def external_files(self) -> list[Path]:
-        return self.extern.files() if self.extern else []
 
     def _param_names(self) -> list[str]:
         return [p.name for p in self.parameters]

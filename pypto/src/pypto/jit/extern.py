@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 #: Function attribute with the JSON list of include directories of an external kernel.
 INCLUDE_DIRS_ATTR = "external_include_dirs"
+_QUOTED_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _CORES = {"aic": FunctionType.AIC, "aiv": FunctionType.AIV}
 
 
@@ -36,9 +38,24 @@ class ExternSources:
     include_dirs: tuple[Path, ...] = field(default=())
 
     def files(self) -> list[Path]:
-        """Every file whose content decides the binary."""
-        headers = [f for d in self.include_dirs for f in sorted(d.rglob("*.h*")) if f.is_file()]
-        return [*dict.fromkeys(self.sources.values()), *headers]
+        """Every file whose content decides the binary: sources, what they include in quotes, include directories."""
+        found = dict.fromkeys(self.sources.values())
+        for path in list(found):
+            self._add_quoted(path, found)
+        found.update(dict.fromkeys(f for d in self.include_dirs for f in sorted(d.rglob("*.h*")) if f.is_file()))
+        return list(found)
+
+    def _add_quoted(self, path: Path, found: dict[Path, None]) -> None:
+        for name in _QUOTED_INCLUDE.findall(path.read_text(errors="replace")):
+            candidates = (folder / name for folder in (path.parent, *self.include_dirs))
+            included = next((c.resolve() for c in candidates if c.is_file()), None)
+            if included is not None and included not in found:
+                found[included] = None
+                self._add_quoted(included, found)
+
+    def options(self) -> str:
+        """What the decorator was given, as text."""
+        return repr((self.core_type, self.sources, self.dual_aiv_dispatch, self.include_dirs))
 
 
 def check_sources(
@@ -63,10 +80,10 @@ def check_sources(
         raise ValueError(f"@pl.jit.extern '{name}': dual_aiv_dispatch requires core_type='mixed'")
     given = {"aic": aic_source, "aiv": aiv_source} if core_type == "mixed" else {core_type: source}
     if any(path is None for path in given.values()):
-        needed = "aic_source= and aiv_source=" if core_type == "mixed" else "source="
+        needed = "both aic_source= and aiv_source=" if core_type == "mixed" else "source="
         raise ValueError(f"@pl.jit.extern '{name}': core_type={core_type!r} requires {needed}")
     base = Path(func.__code__.co_filename).resolve().parent
-    sources = {core: _existing(base, path, name, "file", Path.is_file) for core, path in given.items()}
+    sources = {core: _existing(base, path, name, "source file", Path.is_file) for core, path in given.items()}
     if isinstance(include_dirs, (str, bytes, os.PathLike)) or not isinstance(include_dirs, Sequence):
         raise TypeError(f"@pl.jit.extern '{name}': include_dirs must be a sequence of paths")
     dirs = tuple(_existing(base, d, name, "include directory", Path.is_dir) for d in include_dirs)
