@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from ptows.commands.context import State
-from ptows.commands.pins import lock
+from ptows.commands.pins import bump, lock, pin, vendor_diff, vendor_pull
 from ptows.commands.reading import doctor, graph, list_entries, status
 from ptows.commands.sync import sync
+from ptows.commands.work import clean, diff, foreach, review, run
 from ptows.output.console import Console
 
 EPILOG = (
@@ -44,6 +45,10 @@ def _main(
     context.obj = State(workspace, Console(quiet=quiet, verbose=verbose, json=json))
 
 
+def _vendor() -> None:
+    """Take the content of tree packages from the repositories they track."""
+
+
 def build() -> typer.Typer:
     """The application."""
     # Plain help: the rich one would load rich for every --help.
@@ -54,5 +59,19 @@ def build() -> typer.Typer:
     app.command()(doctor)
     app.command("list")(list_entries)
     app.command()(graph)
+    app.command()(pin)
     app.command()(lock)
+    app.command()(diff)
+    app.command()(foreach)
+    app.command()(run)
+    vendor = typer.Typer(name="vendor", no_args_is_help=True, rich_markup_mode=None)
+    vendor.callback()(_vendor)
+    vendor.command("pull")(vendor_pull)
+    vendor.command("diff")(vendor_diff)
+    app.add_typer(vendor)
+    app.command()(bump)
+    app.command()(clean)
+    # Everything after the script's name is the script's, also what looks like an option.
+    passing = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
+    app.command(context_settings=passing, add_help_option=False)(review)
     return app

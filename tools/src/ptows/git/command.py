@@ -178,6 +178,33 @@ def transfer(
         raise GitError(arguments, process.returncode, said)
 
 
+def transfer_output(*arguments: str, cwd: Path) -> str:
+    """What a short command that asks a remote prints.
+
+    Raises:
+        GitError: git failed.
+        StalledError: no answer within ``STALL_SECONDS``.
+    """
+    env = environment(cwd, network=True)
+    try:
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            start_new_session=True,
+            timeout=STALL_SECONDS,
+        )
+    except FileNotFoundError:
+        raise _no_git(cwd) from None
+    except subprocess.TimeoutExpired:
+        raise StalledError(f"the remote said nothing for {STALL_SECONDS:g} s") from None
+    if done.returncode:
+        raise GitError(arguments, done.returncode, os.fsdecode(done.stderr))
+    return os.fsdecode(done.stdout)
+
+
 def _follow(process: subprocess.Popen[bytes], stop: threading.Event | None, progress: Progress | None) -> str:
     """Reads what the command says until it ends; the last 8 kB of it."""
     assert process.stderr is not None

@@ -1,0 +1,1 @@
+"""Changing single values of YAML and TOML files in place: comments, order and quoting stay."""
