@@ -131,6 +131,16 @@ def test_strict_ssa_refuses_a_second_binding_with_both_places():
     assert info.value.previous_span["line"] == info.value.span["line"] - 1
 
 
+def test_strict_ssa_lets_a_nested_body_set_a_name_around_it_once():
+    text = "@pl.function(strict_ssa=True)\ndef f(n: pl.Scalar[pl.INDEX]):\n"
+    text += "    b: pl.Scalar[pl.BOOL] = False\n    if n > 3:\n"
+    f = pl.parse(text + "        b: pl.Scalar[pl.BOOL] = True\n    return b\n")
+    outer, branch, _ = ir.flatten_to_stmts(f.body)
+    assert branch.then_body.var is outer.var
+    with pytest.raises(SSAViolationError, match="Variable 'b' is already defined"):
+        pl.parse(text + "        b: pl.Scalar[pl.BOOL] = True\n        b: pl.Scalar[pl.BOOL] = False\n    return b\n")
+
+
 def test_decorator_attrs_warn_and_print_as_prologue():
     with pytest.warns(DeprecationWarning, match="cannot reference parameters"):
 

@@ -52,6 +52,13 @@ def test_shapes_and_offsets_are_sequences_and_one_index_is_enough():
         TENSOR.reshape(x, 16)
 
 
+def test_index_tensors_take_index_scalars():
+    n = ir.Var("n", ir.ScalarType(DataType.INDEX))
+    assert TENSOR.write(tensor([4], DataType.INDEX), [0], n).args[2] is n
+    with pytest.raises(ValueError, match="convert it first"):
+        TENSOR.write(tensor([4], INT32), [0], n)
+
+
 def test_calls_share_their_target():
     call = create_op_call("tile.add", [tile([4, 8]), tile([4, 8])], PLACE)
     assert isinstance(call, Call) and call.op is op_ref("tile.add") and call.span is PLACE

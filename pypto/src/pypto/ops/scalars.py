@@ -25,6 +25,8 @@ def element_scalar(value: Any, dtype: DataType, span: Span) -> Expr:
         return element_constant(value, dtype, span)
     expr = as_expr(value, span)
     if isinstance(expr.type, ScalarType) and expr.type.dtype == DataType.INDEX:
+        if dtype == DataType.INDEX:
+            return expr
         if isinstance(expr, ConstInt):
             return element_constant(expr.value, dtype, expr.span)
         raise ValueError(

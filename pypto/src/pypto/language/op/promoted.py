@@ -6,8 +6,8 @@ TILE: dict[str, str] = {
     name: name
     for name in (
         "load", "store", "move", "gatherb", "mgather", "mscatter", "relu", "lrelu", "prelu", "matmul_bias",
-        "matmul_mx", "matmul_mx_acc", "matmul_mx_bias", "gemv", "gemv_acc", "gemv_bias", "cmps", "rem", "rems",
-        "maximums", "minimums", "addc", "subc", "addsc", "subsc", "sel", "sels", "tri",
+        "matmul_mx", "matmul_mx_acc", "matmul_mx_bias", "quant_mx", "gemv", "gemv_acc", "gemv_bias", "cmps", "rem",
+        "rems", "maximums", "minimums", "addc", "subc", "addsc", "subsc", "sel", "sels", "tri",
     )
 } | {"create_tile": "create"}  # fmt: skip
 TENSOR: dict[str, str] = {

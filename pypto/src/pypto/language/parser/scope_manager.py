@@ -63,6 +63,10 @@ class ScopeManager:
     def is_defined(self, name: str) -> bool:
         return any(name in scope for scope in self.scopes)
 
+    def is_local(self, name: str) -> bool:
+        """True when the innermost scope itself binds ``name``."""
+        return name in self.scopes[-1]
+
     def visible_names(self) -> set[str]:
         """Every name that :meth:`lookup_var` finds."""
         return {name for scope in self.scopes for name in scope}

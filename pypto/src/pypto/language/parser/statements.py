@@ -168,7 +168,7 @@ class StatementsMixin(ParserBase):
             if isinstance(old, IterArg) and not same_kind_of_value(old.type, kind):
                 raise self._cannot_reassign(name, old.type, kind, node)
             return self.new_variable(name, kind, node)
-        if self.strict_ssa:
+        if self.strict_ssa and self.scopes.is_local(name):
             raise SSAViolationError(
                 f"Variable '{name}' is already defined",
                 self.span(node),
@@ -181,6 +181,9 @@ class StatementsMixin(ParserBase):
             raise self._cannot_reassign(name, old.type, kind, node)
         if isinstance(old.type, UnknownType) or (annotated and getattr(kind, "memref", None) is not None):
             return self.new_variable(name, kind, node)
+        if self.strict_ssa:
+            # A nested body may give a name around it a value, once: flags of loops are set like this.
+            self.define(name, old, node)
         return old
 
     def _cannot_reassign(self, name: str, old: Type, new: Type, node: ast.stmt) -> ParserTypeError:
