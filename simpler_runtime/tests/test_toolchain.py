@@ -83,6 +83,30 @@ def test_damaged_cache_entries_are_replaced(fresh_cache, tmp_path, compiles):
     assert len(compiles) == 3
 
 
+@pytest.mark.parametrize("keep", [0, 100, 8000])
+def test_a_library_that_was_cut_short_is_compiled_again(fresh_cache, tmp_path, compiles, keep):
+    unit = CompileUnit(write(tmp_path / "a.cpp", 'extern "C" int f() { return 3; }\n'))
+    library = compile_libraries([unit])[0]
+    whole = library.read_bytes()
+    library.write_bytes(whole[:keep])
+    assert compile_libraries([unit])[0].stat().st_size == len(whole)
+    library.with_suffix(".sha256").unlink()
+    compile_libraries([unit])
+    assert len(compiles) == 3
+
+
+def test_a_stored_binary_that_was_cut_short_is_written_again(fresh_cache):
+    stored = toolchain.store_binary(b"some code")
+    stored.write_bytes(b"some")
+    assert toolchain.store_binary(b"some code").read_bytes() == b"some code"
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("PTO_CACHE_DIR", str(write(tmp_path / "file", "") / "cache"))
+    with pytest.raises(ToolchainError, match=r"cannot be written.*PTO_CACHE_DIR"):
+        toolchain._work_dir()
+
+
 def test_leftovers_of_killed_processes_are_removed(fresh_cache, tmp_path):
     old, young = fresh_cache / "work" / "old", fresh_cache / "work" / "young"
     for folder in (old, young):

@@ -3,7 +3,8 @@
 The cache lives in ``$PTO_CACHE_DIR`` or ``~/.cache/pto``. A result is looked up in two steps, like a compiler cache
 does: the source, flags and compiler give a *manifest* that lists the headers the compile read; when all of them still
 have the recorded content, the manifest names the library. Files appear by atomic rename, so a killed process leaves
-nothing half-written behind.
+nothing half-written behind; beside each library stands its digest, so that one which was cut short by a full disk or a
+copy is compiled again instead of being loaded.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from simpler_runtime.errors import ToolchainError
 INCLUDE_DIR = Path(__file__).parent / "include"
 
 _CACHE_FORMAT = "3"
+_DIGEST_SUFFIX = ".sha256"
 _LEFTOVER_SECONDS = 24 * 3600
 _BASE_FLAGS = (
     "-std=gnu++17",
@@ -181,7 +183,7 @@ def build_library(
     command_flags = (*_base_flags(compiler), *flags)
     key = _digest(compiler.identity, *command_flags, *(f"{path.name}:{_file_digest(path)}" for path in inputs))
     target = _Cache().entry("libraries", key, ".so")
-    if target.exists():
+    if _is_intact(target):
         return target
     includes = [f"-I{directory}" for directory in include_dirs]
     with _work_dir() as work:
@@ -200,8 +202,9 @@ def build_library(
 
 def store_binary(binary: bytes, suffix: str = ".so") -> Path:
     """A file in the cache with this content."""
-    target = _Cache().entry("binaries", hashlib.sha256(binary).hexdigest(), suffix)
-    if not target.exists():
+    digest = hashlib.sha256(binary).hexdigest()
+    target = _Cache().entry("binaries", digest, suffix)
+    if not target.exists() or _file_digest(target) != digest:
         _write_atomically(target, binary)
     return target
 
@@ -224,7 +227,7 @@ class _Cache:
                 folder = str(unit.source.parent)
                 if all(self._digest_of(_resolve(path, folder)) == digest for path, digest in recorded["headers"]):
                     library = self.entry("libraries", recorded["key"], ".so")
-                    if library.exists():
+                    if _is_intact(library):
                         return library
         except (OSError, ValueError, KeyError, TypeError):
             return None  # absent or damaged: compile again
@@ -325,7 +328,13 @@ def _work_dir() -> tempfile.TemporaryDirectory:
             return Path(self.name)
 
     root = cache_dir() / "work"
-    root.mkdir(parents=True, exist_ok=True)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ToolchainError(
+            f"the compile cache {cache_dir()} cannot be written ({error.strerror}); set PTO_CACHE_DIR to a folder "
+            "that can"
+        ) from error
     # What killed processes left behind.
     for leftover in root.iterdir():
         with contextlib.suppress(OSError):
@@ -335,8 +344,18 @@ def _work_dir() -> tempfile.TemporaryDirectory:
 
 
 def _publish(output: Path, target: Path) -> None:
+    """Put a library into the cache, then its digest: without a digest that fits the library counts as missing."""
     target.parent.mkdir(parents=True, exist_ok=True)
+    digest = hashlib.sha256(output.read_bytes()).hexdigest()
     os.replace(output, target)
+    _write_atomically(target.with_suffix(_DIGEST_SUFFIX), digest.encode())
+
+
+def _is_intact(library: Path) -> bool:
+    try:
+        return library.with_suffix(_DIGEST_SUFFIX).read_text() == _file_digest(library)
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def _write_atomically(target: Path, content: bytes) -> None:
@@ -355,9 +374,10 @@ def _run(command: list[str], what: str) -> None:
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         said = (result.stderr or result.stdout).strip()
-        raise ToolchainError(
-            f"compiling {what} failed (exit status {result.returncode}):\n{said}\ncommand: {' '.join(command)}"
-        )
+        status = f"exit status {result.returncode}"
+        if result.returncode < 0:
+            status = f"the compiler was ended by signal {-result.returncode}; is there enough memory?"
+        raise ToolchainError(f"compiling {what} failed ({status}):\n{said}\ncommand: {' '.join(command)}")
 
 
 def _parallel(function, items: list, jobs: int | None) -> list:
