@@ -304,7 +304,8 @@ class IRMutator(_Dispatching):
         return self._rebuild(function, params=params, return_types=return_types, attrs=attrs, body=body)
 
     def visit_expr(self, expr: Expr) -> Expr:
-        return self._dispatch(expr)
+        function = self._table.get(type(expr))
+        return self._dispatch(expr) if function is None else function(self, expr)
 
     def visit_stmt(self, stmt: Stmt) -> Stmt:
         return self._dispatch(stmt)
@@ -325,8 +326,13 @@ class IRMutator(_Dispatching):
             changes[name] = value
         return replace(node, **changes) if changes else node
 
-    def _exprs(self, exprs) -> tuple:
-        return tuple(self.visit_expr(e) for e in exprs)
+    def _exprs(self, exprs: tuple) -> tuple:
+        """The expressions rewritten; the same tuple when nothing changed."""
+        new = [self.visit_expr(e) for e in exprs]
+        for before, after in zip(exprs, new):
+            if after is not before:
+                return tuple(new)
+        return exprs
 
     def visit_attrs(self, attrs: dict | None) -> dict | None:
         """Attributes with their expressions rewritten; the same object when nothing changed."""
@@ -374,9 +380,10 @@ class IRMutator(_Dispatching):
         """A variable at its definition: a new one, replacing all uses, when its type changed."""
         if var in self.var_map:
             return self.var_map[var]
-        new = self._rebuild(var, type=self.visit_type(var.type))
-        if new is not var:
-            self.var_map[var] = new
+        kind = self.visit_type(var.type)
+        if kind is var.type:
+            return var
+        new = self.var_map[var] = replace(var, type=kind)
         return new
 
     # -- expressions --------------------------------------------------------------------------------------------
@@ -417,9 +424,10 @@ class IRMutator(_Dispatching):
         return const
 
     def visit_call(self, call: E.Call) -> Expr:
-        return self._rebuild(
-            call, args=self._exprs(call.args), attrs=self.visit_attrs(call.attrs), type=self.visit_type(call.type)
-        )
+        args, attrs, kind = self._exprs(call.args), self.visit_attrs(call.attrs), self.visit_type(call.type)
+        if args is call.args and attrs is call.attrs and kind is call.type:
+            return call
+        return replace(call, args=args, attrs=attrs, type=kind)
 
     def visit_submit(self, submit: E.Submit) -> Expr:
         optional = {
@@ -437,7 +445,8 @@ class IRMutator(_Dispatching):
         )
 
     def visit_make_tuple(self, value: E.MakeTuple) -> Expr:
-        return self._rebuild(value, elements=self._exprs(value.elements))
+        elements = self._exprs(value.elements)
+        return value if elements is value.elements else replace(value, elements=elements)
 
     def visit_tuple_get_item_expr(self, value: E.TupleGetItemExpr) -> Expr:
         return self._rebuild(value, tuple=self.visit_expr(value.tuple))
@@ -455,8 +464,8 @@ class IRMutator(_Dispatching):
     # -- statements ---------------------------------------------------------------------------------------------
 
     def visit_assign_stmt(self, stmt: S.AssignStmt) -> Stmt:
-        value = self.visit_expr(stmt.value)
-        return self._rebuild(stmt, value=value, var=self.visit_def(stmt.var))
+        value, var = self.visit_expr(stmt.value), self.visit_def(stmt.var)
+        return stmt if value is stmt.value and var is stmt.var else replace(stmt, value=value, var=var)
 
     def visit_if_stmt(self, stmt: S.IfStmt) -> Stmt:
         return self._rebuild(
