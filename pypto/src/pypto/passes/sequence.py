@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from pypto.ir.program import Program
 from pypto.passes.context import (
     DiagnosticPhase,
@@ -13,6 +17,18 @@ from pypto.passes.diagnostics import run_phase
 from pypto.passes.pass_ import Pass
 from pypto.passes.properties import STRUCTURAL, VERIFIED, IRPropertySet
 from pypto.passes.verification import verify_properties
+
+
+@contextmanager
+def _without_cycle_collection() -> Iterator[None]:
+    """No cycle collections inside: IR is a tree, and walking the growing heap again and again costs time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class PassPipeline:
@@ -36,6 +52,10 @@ class PassPipeline:
         Raises:
             pypto.Error: when a verified property does not hold.
         """
+        with _without_cycle_collection():
+            return self._run(program)
+
+    def _run(self, program: Program) -> Program:
         verify = active_verification_level() is not VerificationLevel.NONE
         diagnose = active_diagnostic_phase() is not DiagnosticPhase.NONE
         marks = IRPropertySet()
