@@ -28,7 +28,7 @@ def read_manifest(root: Path) -> Manifest:
     path = root / MANIFEST
     if not path.exists():
         raise FileNotFoundError(
-            f"{path} not found: the folder holds no runnable artifact. Either it was compiled with skip_ptoas, or the "
+            f"{path} not found: the folder holds no runnable artifact. It was compiled for platform 'torch' or with skip_ptoas, or the "
             "program has no Orchestration function to start at"
         )
     scope: dict[str, Any] = {"__file__": str(path.resolve()), "__name__": "kernel_config"}

@@ -84,6 +84,14 @@ def split_arguments(
     raise TypeError(f"{what} expects {styles} arguments, got {len(args)}. Parameters: {names}")
 
 
+def check_argument(param: ParamInfo, position: int, value: Any) -> None:
+    """A host argument of a call: :func:`check_tensor` or :func:`scalar_value` by the kind of the parameter."""
+    if param.is_tensor:
+        check_tensor(param, position, value)
+    else:
+        scalar_value(param, position, value)
+
+
 def check_tensor(param: ParamInfo, position: int, value: Any) -> None:
     """A host tensor for a tensor parameter.
 

@@ -41,6 +41,11 @@ def build_chip_callable(root: Path, platform: str) -> tuple[Any, Manifest]:
 
 def require_simulator(platform: str) -> None:
     """Refuse a hardware platform on a machine without the device, and say what works."""
+    if platform == "torch":
+        raise RuntimeError(
+            "platform 'torch' runs generated torch code and has no binaries; call the artifact directly, or use a "
+            "simulator such as 'a2a3sim'"
+        )
     if not platform.endswith("sim"):
         raise RuntimeError(
             f"platform '{platform}' needs the {platform} hardware, which this machine does not have; run on "

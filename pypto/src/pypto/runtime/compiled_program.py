@@ -10,7 +10,7 @@ from pypto.artifact.layout import HOST_ORCHESTRATION, MANIFEST
 from pypto.artifact.sidecar import ArtifactMeta, ParamInfo, read_sidecar
 from pypto.backend import BackendType
 from pypto.ir import ParamDirection
-from pypto.runtime.arguments import split_arguments
+from pypto.runtime.arguments import check_argument, split_arguments
 from pypto.runtime.run_config import check_config
 
 if TYPE_CHECKING:
@@ -147,8 +147,8 @@ class CompiledProgram:
         """
         meta = self._single()
         check_config(config)
-        if config is not None and config.platform == "torch":
-            return self._run_as_torch(args)
+        if (config.platform if config is not None else self.platform) == "torch":
+            return self._run_as_torch(meta, args)
         from pypto.runtime.worker import one_shot_worker
 
         values, allocated = split_arguments(meta.params, args, self.has_return)
@@ -161,12 +161,14 @@ class CompiledProgram:
         outputs = [values[i] for i in self.output_indices]
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def _run_as_torch(self, args: tuple) -> Any:
+    def _run_as_torch(self, meta: ArtifactMeta, args: tuple) -> Any:
         from pypto.debug import run_as_torch
 
         if self.program is None:
             raise RuntimeError("platform 'torch' needs the program's IR; an artifact loaded from a folder has none")
-        values, allocated = split_arguments(self.params, args, self.has_return)
+        values, allocated = split_arguments(meta.params, args, self.has_return)
+        for position, (param, value) in enumerate(zip(meta.params, values)):
+            check_argument(param, position, value)
         run_as_torch(self.program, values)
         return self._results(values) if allocated else None
 
