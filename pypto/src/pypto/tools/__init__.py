@@ -1,0 +1,1 @@
+"""Tools on top of the compiler, run as ``python -m pypto.tools.<name>``."""
