@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from pypto.codegen.orchestration.analysis import overwritten_output
 from pypto.codegen.orchestration.emitter import OrchestrationEmitter
+from pypto.codegen.orchestration.names import strip_ssa
 from pypto.codegen.orchestration.tasks import entry_signature
 from pypto.errors import user_error
 from pypto.ir import CoreType, Function, FunctionType, Program, TensorType
@@ -60,6 +62,14 @@ def generate_orchestration(program: Program, func: Function) -> OrchestrationRes
     if func.func_type is not FunctionType.Orchestration:
         raise user_error(
             f"'{func.name}' is a function of type {func.func_type.name}, not Orchestration", span=func.span
+        )
+    lost = overwritten_output(func)
+    if lost is not None:
+        name = strip_ssa(lost.var.name_hint)
+        raise user_error(
+            f"'{name}' is bound again before its first value was written, and neither value reaches the Out parameter "
+            f"'{name}' of '{func.name}'; write through the parameter: {name}[:] = <expr>",
+            span=lost.span,
         )
     emitter = OrchestrationEmitter(program, func)
     emitter.emit_function()

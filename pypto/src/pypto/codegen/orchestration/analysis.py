@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from pypto.codegen.orchestration.names import ssa_version, strip_ssa
 from pypto.codegen.pto.kernel import collect_vars_from_shape_expr
-from pypto.ir import Expr, Function, Var
+from pypto.ir import Expr, Function, ParamDirection, Var
 from pypto.ir import stmt as S
 from pypto.ir.expr import Call, ConstInt, Submit, TupleGetItemExpr
 from pypto.ir.visitor import IRVisitor, attr_exprs
@@ -67,6 +68,29 @@ def used_variables(function: Function) -> set[Var]:
     uses = Uses()
     uses.visit_function(function)
     return uses.found
+
+
+def overwritten_output(function: Function) -> S.AssignStmt | None:
+    """A second binding of an Out parameter's name when nothing ever touches the parameter itself.
+
+    The first value is lost for good then, and the second does not reach the caller either.
+    """
+    used = used_variables(function)
+    pairs = zip(function.params, function.param_directions)
+    lost = {strip_ssa(p.name_hint) for p, d in pairs if d is not ParamDirection.In and p not in used}
+
+    class Bindings(IRVisitor):
+        def __init__(self) -> None:
+            self.found: S.AssignStmt | None = None
+
+        def visit_assign_stmt(self, stmt: S.AssignStmt) -> None:
+            name = stmt.var.name_hint
+            if strip_ssa(name) in lost and ssa_version(name) > 1:
+                self.found = stmt
+
+    bindings = Bindings()
+    bindings.visit_stmt(function.body)
+    return bindings.found
 
 
 def tracked_tensors(function: Function) -> set[Var]:

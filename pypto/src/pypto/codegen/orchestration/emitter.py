@@ -212,11 +212,11 @@ class OrchestrationEmitter(ControlFlow):
         elif op == "tensor.slice":
             self._slice(var, call)
         elif op in ("tensor.reshape", "tensor.view"):
+            source = self.tensor(call.args[0])
             name = self._declare_tensor(var)
             shape = call.args[1].elements
             extents = ", ".join(narrowed(self, d) for d in shape)
             self.line(f"uint32_t {name}_shapes[{len(shape)}] = {{{extents}}};")
-            source = self.tensor(call.args[0])
             self.line(f"ChipTensor {name} = {source}.reshape({name}_shapes, {len(shape)});")
         elif op == "tensor.transpose":
             source = self.tensor(call.args[0])
@@ -229,7 +229,8 @@ class OrchestrationEmitter(ControlFlow):
             raise _misplaced(call, span)
 
     def _declare_tensor(self, var: Var) -> str:
-        return self.names.claim(var.name_hint)
+        name = self.tensors[var] = self.names.claim(var.name_hint)
+        return name
 
     def _slice(self, var: Var, call: Call) -> None:
         source = self.tensor(call.args[0])

@@ -54,6 +54,12 @@ def strip_ssa(name: str) -> str:
     return _SUFFIX.sub("", name)
 
 
+def ssa_version(name: str) -> int:
+    """``row__ssa_v2`` -> 2; names without a version have version 0."""
+    found = _SUFFIX.search(name)
+    return int(found[0].rpartition("_v")[2]) if found else 0
+
+
 class VariableNames:
     """Gives each variable the shortest free C++ name."""
 
