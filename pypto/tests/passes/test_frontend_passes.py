@@ -34,6 +34,27 @@ def test_inlined_bodies_get_names_of_their_own():
     run(after, "convert_to_ssa")
 
 
+def test_dump_requests_follow_an_expanded_call_to_the_kernels_that_use_the_tensor():
+    helpers = f"""
+@pl.function(type=pl.FunctionType.Inline)
+def inner(self, a: {T}, b: {T}) -> {T}:
+    with pl.at(level=pl.Level.CORE_GROUP):
+        c = pl.add(a, 1.0)
+    with pl.at(level=pl.Level.CORE_GROUP):
+        d = pl.add(b, c)
+    return d
+
+@pl.function(type=pl.FunctionType.Inline)
+def outer(self, a: {T}, b: {T}) -> {T}:
+    e = self.inner(a, b)
+    return e
+"""
+    before = orchestration("pl.dump_tag(x)\nv = self.outer(x, o)\nreturn v", before=helpers)
+    body = ir.flatten_to_stmts(run(before, "inline_functions").get_function("main").body)
+    dumped = [[v.name_hint for v in s.attrs.get("dump_vars", [])] for s in body if isinstance(s, ir.InCoreScopeStmt)]
+    assert dumped == [["x"], []]
+
+
 def test_recursive_inlining_is_one_error():
     loop = f"""
 @pl.function(type=pl.FunctionType.Inline)

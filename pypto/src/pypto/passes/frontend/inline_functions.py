@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from pypto.errors import user_error
 from pypto.ir.enums import FunctionType
-from pypto.ir.expr import Call, Expr, GlobalVar, MakeTuple, TupleGetItemExpr, Var
+from pypto.ir.expr import Call, Expr, GlobalVar, MakeTuple, Submit, TupleGetItemExpr, Var
 from pypto.ir.node import replace
 from pypto.ir.program import Function, Program
 from pypto.ir.stmt import (
     AssignStmt,
     EvalStmt,
+    InCoreScopeStmt,
     ReturnStmt,
+    SpmdScopeStmt,
     Stmt,
     attach_leading_comments,
     flatten_to_stmts,
@@ -21,7 +24,7 @@ from pypto.ir.stmt import (
 from pypto.ir.types import TupleType
 from pypto.ir.visitor import IRMutator, IRVisitor
 from pypto.passes.lib.rewrite import rebuild_lists, with_body
-from pypto.passes.lib.walk import defined_vars, iter_stmts
+from pypto.passes.lib.walk import defined_vars, direct_uses, iter_stmts
 from pypto.passes.pass_ import program_pass
 from pypto.passes.properties import IRProperty as P
 
@@ -104,6 +107,37 @@ class _TupleElements(IRMutator):
         return super().visit_tuple_get_item_expr(value) if items is None else items[value.index]
 
 
+class _CarryDumps(IRMutator):
+    """Adds tensors to the dump lists of the dispatches and kernel scopes that use them."""
+
+    def __init__(self, tagged: list[Var]) -> None:
+        super().__init__()
+        self._tagged = tagged
+
+    def visit_call(self, call: Call) -> Expr:
+        return self._marked(call, call.args) if isinstance(call.op, GlobalVar) else call
+
+    def visit_submit(self, submit: Submit) -> Expr:
+        return self._marked(submit, submit.args)
+
+    def visit_in_core_scope_stmt(self, scope: InCoreScopeStmt) -> Stmt:
+        return self._marked(scope, _names(scope.body))
+
+    def visit_spmd_scope_stmt(self, scope: SpmdScopeStmt) -> Stmt:
+        return self._marked(scope, _names(scope.body))
+
+    def _marked(self, node: Any, used: Iterable[Expr]) -> Any:
+        ids, listed = {id(v) for v in used}, node.attrs.get("dump_vars", [])
+        known = {id(v) for v in listed}
+        found = [v for v in self._tagged if id(v) in ids and id(v) not in known]
+        return replace(node, attrs={**node.attrs, "dump_vars": [*listed, *found]}) if found else node
+
+
+def _names(body: Stmt) -> list[Var]:
+    """Every variable that the statements read."""
+    return [v for stmt in iter_stmts(body) for v in direct_uses(stmt)]
+
+
 class _Splicer:
     """Expands the calls of one function."""
 
@@ -148,6 +182,9 @@ class _Splicer:
         call = stmt.value if kind is AssignStmt else stmt.expr if kind is EvalStmt else stmt.value[0]
         prologue, rename = self._bind(call, callee)
         body = [rename.visit_stmt(s) for s in flatten_to_stmts(callee.body)]
+        if call.attrs.get("dump_vars"):
+            # What the call was asked to dump is dumped where the expanded body hands it to a kernel.
+            body = [_CarryDumps(call.attrs["dump_vars"]).visit_stmt(s) for s in body]
         values: tuple[Expr, ...] = ()
         if body and type(body[-1]) is ReturnStmt:
             values = body.pop().value
