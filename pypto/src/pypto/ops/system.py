@@ -278,8 +278,12 @@ def _check_array_index(name: str, array: Any, index: Any) -> None:
 
 def _update_front(array: Any, index: Any, value: Any) -> tuple:
     dtype = getattr(as_expr(array).type, "dtype", None)
-    if isinstance(value, int) and not isinstance(value, bool) and dtype is not None and dtype.is_int():
-        value = ConstInt(value, dtype)
+    if dtype is not None and dtype.is_int():
+        # A written number takes the element type; a bool stays a bool.
+        if isinstance(value, ConstInt) and value.dtype == DataType.INDEX:
+            value = ConstInt(value.value, dtype, value.span)
+        elif isinstance(value, int) and not isinstance(value, bool):
+            value = ConstInt(value, dtype)
     return (array, index, value), {}
 
 
