@@ -297,6 +297,7 @@ def run_main(main: Any) -> None:
     """Exit with main's code; 1 with one readable line for an expected failure."""
     try:
         sys.exit(main())
-    except (ValueError, OSError, subprocess.CalledProcessError) as error:
-        print(f"error: {error}", file=sys.stderr)
+    except (ValueError, OSError, subprocess.SubprocessError) as error:
+        detail = "" if isinstance(error, ApiError) else str(getattr(error, "stderr", None) or "").strip()
+        print(f"error: {error}" + (f"\n{detail}" if detail else ""), file=sys.stderr)
         sys.exit(1)

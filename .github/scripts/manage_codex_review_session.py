@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from typing import Any, NamedTuple
@@ -105,7 +106,7 @@ def volume_labels(name: str) -> dict | None:
     done = docker("volume", "inspect", name)
     if done.returncode:
         error = done.stderr.lower()
-        if "no such volume" in error and name.lower() in error.replace(",", " ").split():
+        if "no such volume" in error and name.lower() in re.findall(r"[a-z0-9_.-]+", error):
             return None
         raise subprocess.CalledProcessError(done.returncode, done.args, done.stdout, done.stderr)
     found = as_list(json.loads(done.stdout), "docker volume inspect")
