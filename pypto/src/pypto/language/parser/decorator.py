@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import linecache
 import os
 import sys
 import warnings
@@ -95,6 +96,7 @@ def function(
 
 def program(cls: type | None = None, *, strict_ssa: bool = False) -> Any:
     """Parse the decorated methods of a class into a :class:`~pypto.ir.Program` named after the class."""
+    frame = sys._getframe(1)
 
     def decorate(target: type) -> Program:
         with located_errors():
@@ -105,6 +107,7 @@ def program(cls: type | None = None, *, strict_ssa: bool = False) -> Any:
         if not pending:
             raise ParserSyntaxError(
                 f"Class '{target.__name__}' contains no @pl.function decorated methods",
+                _decorator_span(frame),
                 hint="Decorate at least one method with @pl.function",
             )
         context = ProgramContext(target.__name__)
@@ -202,6 +205,13 @@ def _with_source(error: ParserError, source: SourceInfo | None) -> ParserError:
     if error.source_lines is None and source is not None:
         error.source_lines = source.lines
     return error
+
+
+def _decorator_span(frame: FrameType) -> Span:
+    """Where the decorator that runs in ``frame`` stands."""
+    file, line = frame.f_code.co_filename, frame.f_lineno
+    text = linecache.getline(file, line)
+    return Span(file, line, len(text) - len(text.lstrip()) + 1 if text.strip() else -1)
 
 
 def _class_span(cls: type, first: _Definition) -> Span:
