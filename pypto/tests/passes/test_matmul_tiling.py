@@ -173,3 +173,53 @@ def test_oversized_manual_operands_are_reported():
     program = run(kernel(body, params, returns=out, kind="InCore"), "convert_to_ssa")
     with pytest.raises(ValueError, match=r"right operand 'r' .*131072 bytes of Right \(L0B\)"):
         run(program, "auto_tile_matmul_l0")
+
+
+def accumulated(m: int, n: int, dtype: str = "BF16", out: str = "FP32", stored: str = "o") -> ir.Program:
+    """``x @ y`` over four K blocks of 64 in a loop that the program spells out."""
+    body = f"""
+    start = pl.tile.create([{m}, {n}], dtype=pl.{out}, target_memory=pl.Mem.Acc)
+    for k, (acc,) in pl.pipeline(0, 256, 64, init_values=(start,), stage=2):
+        a = pl.tile.load(x, [0, k], [{m}, 64], target_memory=pl.Mem.Mat)
+        b = pl.tile.load(y, [k, 0], [64, {n}], target_memory=pl.Mem.Mat)
+        if k == 0:
+            first = pl.tile.matmul(a, b)
+            phi = pl.yield_(first)
+        else:
+            later = pl.tile.matmul_acc(acc, a, b)
+            phi = pl.yield_(later)
+        total = pl.yield_(phi)
+    r = pl.tile.store(total, [0, 0], {stored})
+    return r
+    """
+    kind = f"pl.Tensor[[{m}, {n}], pl.{out}]"
+    params = f"x: pl.Tensor[[{m}, 256], pl.{dtype}], y: pl.Tensor[[256, {n}], pl.{dtype}], o: pl.Out[{kind}]"
+    return run(kernel(body, params, returns=kind, kind="InCore"), "convert_to_ssa")
+
+
+@pytest.mark.parametrize(("m", "n", "tiles"), [(128, 512, 2), (512, 128, 2), (272, 288, 6)])
+def test_a_written_out_accumulation_is_tiled_outside_its_loop(m, n, tiles):
+    after = run(accumulated(m, n), "auto_tile_matmul_l0")
+    stores = find_calls(after, "tile.store")
+    assert len(stores) == tiles
+    assert all(c.args[0].type.memory_space is MEM.Acc for c in stores)
+    assert valid(after)
+
+
+def test_an_accumulation_that_fits_keeps_its_loop():
+    before = accumulated(128, 128)
+    after = run(before, "auto_tile_matmul_l0")
+    assert len(find_calls(after, "tile.store")) == 1
+
+
+@pytest.mark.parametrize(("dtype", "out", "m", "n"), [("BF16", "FP32", 272, 288), ("INT8", "INT32", 272, 144)])
+def test_a_tiled_accumulation_has_the_values_of_the_whole(dtype, out, m, n):
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    x, y = torch.randint(-1, 2, (m, 256), dtype=torch.int8), torch.randint(-1, 2, (256, n), dtype=torch.int8)
+    expected = x.int() @ y.int()
+    result = torch.zeros(m, n, dtype=torch.float32 if out == "FP32" else torch.int32)
+    if dtype == "BF16":
+        x, y = x.bfloat16(), y.bfloat16()
+    execute(run(accumulated(m, n, dtype, out), "auto_tile_matmul_l0"), x, y, result)
+    assert torch.equal(result.int(), expected)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pypto.ir.enums import is_incore_type
+from pypto.ir.enums import ParamDirection, is_incore_type
 from pypto.ir.expr import Call, Var
 from pypto.ir.node import replace
 from pypto.ir.program import Function
@@ -16,6 +16,7 @@ from pypto.passes.tile.matmul_tiling.consumers import Consumers, may_wait, narro
 from pypto.passes.tile.matmul_tiling.emit import emit_placed, emit_tile
 from pypto.passes.tile.matmul_tiling.placement import Placement, ScratchPlacement, StorePlacement
 from pypto.passes.tile.matmul_tiling.problem import PRODUCTS, Product, analyse, refusal
+from pypto.passes.tile.matmul_tiling.split_k import SplitK, emit_split_k, recognise
 
 _FORM = (P.SSAForm, P.SplitIncoreOrch, P.IncoreTileOps, P.TileOps2D, P.NormalizedStmtStructure)
 
@@ -46,20 +47,22 @@ class _Tiler:
         self._consumers = Consumers(function)
         self._moved = Substitution({})
         self._dropped: set[Var] = set()
+        directions = zip(function.params, function.param_directions)
+        self._inputs = {p for p, direction in directions if direction is ParamDirection.In}
 
     def body(self, body: Stmt) -> Stmt:
         stmts = flatten_to_stmts(body)
         result: list[Stmt] = []
         changed = False
-        # products that wait for the statement that stores them, by that statement's variable
-        waiting: dict[Var, Product] = {}
+        # what is computed in tiles where the statement stands that stores the result, by that statement's variable
+        waiting: dict[Var, Product | SplitK] = {}
         for position, original in enumerate(stmts):
             if type(original) is AssignStmt and original.var in self._dropped:
                 changed = True
                 continue
             stmt = self._moved.visit_stmt(original) if self._moved.var_map else original
             if type(original) is AssignStmt and original.var in waiting:
-                new = self._place(waiting.pop(original.var), StorePlacement(stmt), original.var)
+                new = self._stored(waiting.pop(original.var), stmt, original.var)
             else:
                 new = self._statement(stmt, stmts, position, waiting)
             changed = changed or len(new) != 1 or new[0] is not original
@@ -69,13 +72,17 @@ class _Tiler:
             changed, result = changed or len(kept) != len(result), kept
         return seq(result, body.span) if changed else body
 
-    def _statement(self, stmt: Stmt, stmts: list[Stmt], position: int, waiting: dict[Var, Product]) -> list[Stmt]:
+    def _statement(
+        self, stmt: Stmt, stmts: list[Stmt], position: int, waiting: dict[Var, Product | SplitK]
+    ) -> list[Stmt]:
         kind = type(stmt)
         if kind is AssignStmt:
             if isinstance(stmt.value, Call) and stmt.value.op.name in PRODUCTS:
                 product = analyse(stmt, self._handler, self._bias_load)
                 return [stmt] if product is None else self._tile(product, stmts, position, waiting)
             return [stmt]
+        if kind is ForStmt and self._split_k(stmt, stmts, position, waiting):
+            return []
         if kind is IfStmt:
             else_body = None if stmt.else_body is None else self.body(stmt.else_body)
             return [_with(stmt, then_body=self.body(stmt.then_body), else_body=else_body)]
@@ -83,7 +90,9 @@ class _Tiler:
             return [_with(stmt, body=self.body(stmt.body))]
         return [stmt]
 
-    def _tile(self, product: Product, stmts: list[Stmt], position: int, waiting: dict[Var, Product]) -> list[Stmt]:
+    def _tile(
+        self, product: Product, stmts: list[Stmt], position: int, waiting: dict[Var, Product | SplitK]
+    ) -> list[Stmt]:
         chain = self._scratch(product)
         if chain is not None and active_memory_planner() is MemoryPlanner.PYPTO and not product.is_whole:
             product = product.output_stationary()
@@ -150,6 +159,35 @@ class _Tiler:
         if product.M * product.N * dtype.get_byte() > self._handler.get_mat_capacity_bytes():
             return None
         return ScratchPlacement(product.result, (product.M, product.N), dtype), value, cast
+
+    def _split_k(
+        self, loop: ForStmt, stmts: list[Stmt], position: int, waiting: dict[Var, Product | SplitK]
+    ) -> bool:  # fmt: skip
+        """Whether a loop that accumulates an oversized product is computed where its result is stored."""
+        if len(loop.return_vars) != 1:
+            return False
+        store = self._consumers.store(loop.return_vars[0])
+        initial = loop.iter_args[0].initValue
+        if store is None or not self._consumers.fresh_accumulator(initial):
+            return False
+        end = next((i for i, s in enumerate(stmts) if type(s) is AssignStmt and s.var is store.var), None)
+        if end is None or end < position or not reads_only(stmts[position + 1 : end]):
+            return False
+        split = recognise(loop, self._inputs, self._handler)
+        if split is None:
+            return False
+        self._dropped.add(initial)
+        waiting[store.var] = split
+        return True
+
+    def _stored(self, what: Product | SplitK, store: AssignStmt, value: Var) -> list[Stmt]:
+        """``what`` in tiles that are stored one by one instead of by ``store``."""
+        placement = StorePlacement(store)
+        if isinstance(what, Product):
+            return self._place(what, placement, value)
+        stmts, last = emit_split_k(what, placement)
+        self._moved.var_map[value] = last
+        return [_with(s, body=self.body(s.body)) if type(s) is ForStmt else s for s in stmts]
 
     def _place(self, product: Product, placement: Placement, value: Var) -> list[Stmt]:
         """The product in tiles; later statements read the last version of their destination instead of ``value``."""

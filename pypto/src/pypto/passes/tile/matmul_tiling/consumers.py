@@ -27,6 +27,7 @@ class Consumers:
         self._casts: dict[Expr, AssignStmt] = {}
         self._stores: dict[Expr, AssignStmt] = {}
         self._loads: dict[Expr, AssignStmt] = {}
+        self._created: set[Expr] = set()
         for stmt, call in iter_calls(function.body):
             name = call.op.name
             if type(stmt) is not AssignStmt:
@@ -37,6 +38,8 @@ class Consumers:
                 self._casts[call.args[0]] = stmt
             elif name == "tile.store":
                 self._stores[call.args[0]] = stmt
+            elif name == "tile.create":
+                self._created.add(stmt.var)
             elif name == "tile.load":
                 self._loads[stmt.var] = stmt
 
@@ -46,6 +49,10 @@ class Consumers:
         if stmt is None or self._reads[var] != 1:
             return None
         return stmt if len(stmt.value.args) == 3 and len(stmt.value.args[1].elements) == 2 else None
+
+    def fresh_accumulator(self, var: Expr) -> bool:
+        """A created tile that has one reader."""
+        return var in self._created and self._reads[var] == 1
 
     def cast(self, var: Var) -> AssignStmt | None:
         """The conversion of ``var``, when nothing else reads it."""
