@@ -1,6 +1,7 @@
 """Structural equality: what counts, how variables are matched, and what a failed assertion says."""
 
 import pytest
+from pypto.ir.node import make
 
 from pypto import ir
 
@@ -206,3 +207,13 @@ def test_window_buffers_keep_their_identity():
     assert not ir.structural_equal(*buffers)
     assert ir.structural_equal(*buffers, True)
     assert "size.value" in message(buffers[0], ir.WindowBuffer(base, 128), True).splitlines()[0]
+
+
+@pytest.mark.parametrize("devices", [(), (0, 1)])
+def test_sequences_are_compared_by_their_elements(devices):
+    scope = ir.CommDomainScopeStmt(devices, [], body=ir.EvalStmt(const(1), SPAN))
+    other = make(ir.CommDomainScopeStmt, tuple(devices), (), "", scope.body, SPAN, {}, [])
+    assert other.devices == list(devices)
+    assert ir.structural_equal(scope, other)
+    plain = ir.Call(ir.Op("f"), [], {"axes": devices}, SPAN)
+    assert ir.structural_equal(plain, ir.Call(ir.Op("f"), [], {"axes": type(scope.devices)(devices)}, SPAN))

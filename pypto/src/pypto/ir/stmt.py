@@ -315,9 +315,13 @@ class CommDomainScopeStmt(ScopeStmt, frozen=True, eq=False, gc=False, metaclass=
     attrs: dict
     leading_comments: list
 
+    def __post_init__(self) -> None:
+        freeze(self, "devices")
+        freeze(self, "slots")
+
     @staticmethod
     def _normalize(devices, slots, name_hint="", *, body, span=None, attrs=None, leading_comments=None) -> tuple:
-        return (NodeTuple(devices), NodeTuple(slots), *_scope_fields(name_hint, body, span, attrs, leading_comments))
+        return (devices, slots, *_scope_fields(name_hint, body, span, attrs, leading_comments))
 
 
 SCOPE_CLASSES: tuple[type, ...] = (

@@ -24,6 +24,7 @@ from pypto.ir.stmt import CommDomainScopeStmt, ForStmt, ScopeStmt, SeqStmts, Whi
 from pypto.ir.types import ArrayType, ScalarType, ShapedType, TupleType, Type
 
 _INTERCHANGEABLE = (DataType.INDEX, DataType.INT64)
+_TUPLES = (tuple, NodeTuple)
 _VARS = (E.Var, E.IterArg, WindowBuffer)
 
 # How a field is walked: with the mode of its parent, as a definition, as the loop variable, or as a scope's attrs.
@@ -110,7 +111,7 @@ def _first_mismatch(lhs: Any, rhs: Any, auto: bool) -> _Mismatch | None:
             if mapping and cls in _VARS and a not in forward and a not in backward:
                 forward[a] = backward[a] = a
             continue
-        if cls is not type(b):
+        if cls is not type(b) and not (cls in _TUPLES and type(b) in _TUPLES):
             found = _kinds_differ(a, b, path)
             if found is not None:
                 return found
