@@ -12,10 +12,11 @@ from pypto.jit.tensor_meta import TensorMeta
 if TYPE_CHECKING:
     from pypto.jit.decorator import JITFunction
 
-#: Fields of a RunConfig that change what is compiled.
+#: Fields of a RunConfig that change what is compiled or where it is written.
 CONFIG_FIELDS = (
     "platform", "strategy", "distributed_config", "analyze_auto_scopes_for_deps", "dump_ptoas_passes",
-    "memory_planner", "enable_pypto_l0c_double_buffer", "runtime",
+    "memory_planner", "enable_pypto_l0c_double_buffer", "runtime", "save_kernels_dir", "dump_passes",
+    "compile_profiling",
 )  # fmt: skip
 
 

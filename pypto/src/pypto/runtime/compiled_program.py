@@ -11,6 +11,7 @@ from pypto.artifact.sidecar import ArtifactMeta, ParamInfo, read_sidecar
 from pypto.backend import BackendType
 from pypto.ir import ParamDirection
 from pypto.runtime.arguments import check_argument, split_arguments
+from pypto.runtime.device_tensor import DeviceTensor
 from pypto.runtime.run_config import check_config
 
 if TYPE_CHECKING:
@@ -153,6 +154,11 @@ class CompiledProgram:
 
         values, allocated = split_arguments(meta.params, args, self.has_return)
         platform = run_platform(config.platform if config is not None else self.platform)
+        if platform not in self._assembled:
+            # The worker checks every run; before the first one nobody should wait for a compiler to hear of a mistake.
+            for position, (param, value) in enumerate(zip(meta.params, values)):
+                if not isinstance(value, DeviceTensor):
+                    check_argument(param, position, value)
         with one_shot_worker(platform, self, config) as worker:
             worker.execute(self, values, config)
         return self._results(values) if allocated else None
