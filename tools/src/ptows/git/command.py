@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import selectors
+import shutil
 import signal
 import subprocess
 import threading
@@ -51,13 +52,25 @@ Progress = Callable[[str, int], None]
 class GitError(PtowsError):
     """git ended with an error. The message is git's own last words, without credentials."""
 
-    def __init__(self, arguments: Sequence[str], code: int, output: str) -> None:
+    def __init__(self, arguments: Sequence[str], code: int, output: str, folder: Path | None = None) -> None:
         words = [line.strip() for line in redact(output).replace("\r", "\n").splitlines() if line.strip()]
         fatal = [line for line in words if line.startswith(("fatal:", "error:"))]
         shown = "; ".join((fatal or words)[:3]) or f"git {arguments[0]} ended with {code}"
-        super().__init__(re.sub(r"\b(?:fatal|error): ", "", shown))
+        shown = re.sub(r"\b(?:fatal|error): ", "", shown)
+        if folder is not None and _is_full(folder):
+            super().__init__(f"{shown} (no space left on the disk)", "make room, then sync again")
+        else:
+            super().__init__(shown)
         self.code = code
         self.output = output
+
+
+def _is_full(folder: Path) -> bool:
+    """Git does not always say why it could not write a file."""
+    try:
+        return shutil.disk_usage(folder).free < 1 << 20
+    except OSError:
+        return False
 
 
 class Cancelled(PtowsError):
@@ -133,7 +146,7 @@ def git(
     except FileNotFoundError:
         raise _no_git(cwd) from None
     if check and done.returncode:
-        raise GitError(arguments, done.returncode, os.fsdecode(done.stderr) or os.fsdecode(done.stdout))
+        raise GitError(arguments, done.returncode, os.fsdecode(done.stderr or done.stdout), cwd)
     return Result(done.returncode, os.fsdecode(done.stdout))
 
 
@@ -175,7 +188,7 @@ def transfer(
         _kill(process)
         raise
     if process.wait():
-        raise GitError(arguments, process.returncode, said)
+        raise GitError(arguments, process.returncode, said, cwd)
 
 
 def transfer_output(*arguments: str, cwd: Path) -> str:
