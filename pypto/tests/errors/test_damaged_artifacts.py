@@ -139,7 +139,7 @@ def test_a_folder_keeps_no_trace_of_a_failed_compile(tmp_path):
     @pl.jit
     def wide(x: pl.Tensor, y: pl.Out[pl.Tensor]):
         with pl.at(level=pl.Level.CORE_GROUP):
-            y[0:32, 0:5] = pl.load(x, [0, 0], [32, 5])
+            pl.store(pl.load(x, [0, 0], [32, 5]), [0, 0], y)
         return y
 
     config = RunConfig(save_kernels_dir=str(tmp_path / "a"))
