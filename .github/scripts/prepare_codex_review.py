@@ -71,7 +71,7 @@ def event_allowed(event_name: str, event: dict) -> int | None:
     if event_name == "issue_comment":
         issue = as_object(event.get("issue"), "issue")
         comment = as_object(event.get("comment"), "comment")
-        if action != "created" or _type(comment.get("user")) != "User" or not issue.get("pull_request"):
+        if action != "created" or _type(comment.get("user")) != "User" or issue.get("pull_request") is None:
             return None
         if _type(event.get("sender")) == "Bot" or not requests_review(comment.get("body")):
             return None

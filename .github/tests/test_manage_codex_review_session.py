@@ -135,7 +135,8 @@ def test_wordings_of_absence(docker, error: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "output", ["", "[]", "{}", '[{"Name": "other", "Labels": {}}]', '[{"Name": "%s", "Labels": []}]' % NAMES[0], "[1]"]
+    "output",
+    ["", "[]", "{}", '[{"Name": "other", "Labels": {}}]', json.dumps([{"Name": NAMES[0], "Labels": []}]), "[1]"],
 )
 def test_unexpected_descriptions_fail(monkeypatch, output: str) -> None:
     monkeypatch.setattr(sessions, "docker", lambda *a: subprocess.CompletedProcess(a, 0, output, ""))
