@@ -30,10 +30,14 @@ class Fields:
         self.node = node
         self.where = where
         self.problems = problems
+        #: keys that an unknown key was probably meant to be: not reported as missing as well
+        self.misspelt: set[str] = set()
         for key, (key_node, _) in node.entries.items():
             if key not in allowed:
                 place = f" in {where}" if where else ""
-                problems.add(key_node, f"unknown key '{key}'{place}", suggestion(key, allowed))
+                hint = suggestion(key, allowed)
+                problems.add(key_node, f"unknown key '{key}'{place}", hint)
+                self.misspelt |= {word for word in allowed if hint == f"did you mean '{word}'?"}
 
     def path(self, key: str) -> str:
         return f"{self.where}.{key}" if self.where else key
@@ -45,8 +49,9 @@ class Fields:
         return self.node.get(key)
 
     def missing(self, key: str, hint: str) -> None:
-        place = f" in {self.where}" if self.where else ""
-        self.problems.add(self.node, f"missing key '{key}'{place}", hint)
+        if key not in self.misspelt:
+            place = f" in {self.where}" if self.where else ""
+            self.problems.add(self.node, f"missing key '{key}'{place}", hint)
 
     def text(self, key: str, *, example: str, required: bool = False) -> str:
         """Text under ``key``; "" when absent or wrong. ``example`` shows what would be right."""
