@@ -327,14 +327,7 @@ def _work_dir() -> tempfile.TemporaryDirectory:
         def __enter__(self) -> Path:  # type: ignore[override]
             return Path(self.name)
 
-    root = cache_dir() / "work"
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ToolchainError(
-            f"the compile cache {cache_dir()} cannot be written ({error.strerror}); set PTO_CACHE_DIR to a folder "
-            "that can"
-        ) from error
+    root = _made(cache_dir() / "work")
     # What killed processes left behind.
     for leftover in root.iterdir():
         with contextlib.suppress(OSError):
@@ -343,9 +336,21 @@ def _work_dir() -> tempfile.TemporaryDirectory:
     return _Folder(dir=root, ignore_cleanup_errors=True)
 
 
+def _made(folder: Path) -> Path:
+    """A folder of the cache, created if needed."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ToolchainError(
+            f"the compile cache {cache_dir()} cannot be written ({error.strerror}); set PTO_CACHE_DIR to a folder "
+            "that can"
+        ) from error
+    return folder
+
+
 def _publish(output: Path, target: Path) -> None:
     """Put a library into the cache, then its digest: without a digest that fits the library counts as missing."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+    _made(target.parent)
     digest = hashlib.sha256(output.read_bytes()).hexdigest()
     os.replace(output, target)
     _write_atomically(target.with_suffix(_DIGEST_SUFFIX), digest.encode())
@@ -359,8 +364,7 @@ def _is_intact(library: Path) -> bool:
 
 
 def _write_atomically(target: Path, content: bytes) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".new-")
+    handle, name = tempfile.mkstemp(dir=_made(target.parent), prefix=".new-")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
