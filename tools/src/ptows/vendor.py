@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ptows.errors import PtowsError, RefusedError, UsageError
 from ptows.git.command import Progress, git, transfer
+from ptows.git.overwrite import in_the_way
 from ptows.git.transfer import Link
 from ptows.git.trees import repository_of, tree_states
 from ptows.manifest import Entry, Manifest, is_full_sha
@@ -107,6 +108,9 @@ def pull(manifest: Manifest, entry: Entry, upstream: Upstream) -> list[str]:
         after = git("write-tree", cwd=root, extra=place).out.strip()
     finally:
         scratch.unlink(missing_ok=True)
+    top = Path(git("rev-parse", "--show-toplevel", cwd=root).out.rstrip("\n"))
+    if files := in_the_way(top, before, after):
+        raise RefusedError(f"untracked files would be overwritten: {some(tuple(files))}", "move them, then pull again")
     git("update-index", "-q", "--refresh", cwd=root, check=False)
     found = git("read-tree", "-m", "-u", before, after, cwd=root, check=False)
     if found.code:

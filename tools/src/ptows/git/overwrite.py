@@ -9,7 +9,9 @@ from ptows.git.command import git
 
 
 def in_the_way(path: Path, before: str, after: str) -> list[str]:
-    """Files that moving ``path`` from commit ``before`` to ``after`` would replace although git does not track them.
+    """Files that moving ``path`` from ``before`` to ``after`` would replace although git does not track them.
+
+    ``path`` is the top of a checkout; ``before`` and ``after`` are commits or trees.
 
     git itself overwrites ignored files without a word, and files marked assume-unchanged or skip-worktree, so both
     are looked for here.
