@@ -1,6 +1,6 @@
 """Task rate, latency per link of a dependent chain, bytes per live task, and the fixed cost of one run.
 
-    python simpler_runtime/bench/bench_tasks.py [--tasks N] [--repeat R] [--json FILE]
+    python simpler_runtime/bench/bench_tasks.py [SHAPE ...] [--tasks N] [--repeat R] [--json FILE]
 
 Figures are the best of R repeats; the kernels do nothing, so they measure the runtime alone.
 """
@@ -95,6 +95,8 @@ BODIES = {
     "empty run": "(void)x; (void)tasks;",
 }
 
+LIVE_TASKS = 16000
+
 KERNELS = {
     0: ("aiv", ""),
     1: (
@@ -117,6 +119,11 @@ def build(folder: Path, body: str):
     return build_callable(folder / "orchestration.cpp", kernels, platform="a2a3sim")
 
 
+def resident_bytes() -> int:
+    """Memory of this process that is in RAM now; the rings keep what a run touched."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
 def best_seconds(worker: Worker, handle, args, repeat: int) -> float:
     best = float("inf")
     for _ in range(repeat):
@@ -128,29 +135,35 @@ def best_seconds(worker: Worker, handle, args, repeat: int) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("shapes", nargs="*", metavar="SHAPE", help=f"of {', '.join(BODIES)}; all by default")
     parser.add_argument("--tasks", type=int, default=240_000)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()
+    unknown = sorted(set(options.shapes) - set(BODIES))
+    if unknown:
+        parser.error(f"no such shape: {', '.join(unknown)}")
     x = np.zeros(10000, np.float32)
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder, Worker(level=2, platform="a2a3sim") as worker:
-        for name, body in BODIES.items():
-            handle = worker.register(build(Path(folder), body))
+        for name in options.shapes or BODIES:
+            handle = worker.register(build(Path(folder), BODIES[name]))
             args = ChipStorageTaskArgs()
             args.add_tensor(x)
             args.add_scalar(options.tasks)
-            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            before = resident_bytes()
             seconds = best_seconds(worker, handle, args, options.repeat if name != "empty run" else 200)
-            grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+            grown = resident_bytes() - before
             if name == "empty run":
                 figures["fixed cost of one run (us)"] = seconds * 1e6
                 print(f"{name:12} {seconds * 1e6:10.1f} us per run")
                 continue
             figures[f"{name} (tasks/s)"] = options.tasks / seconds
+            if name == "live":
+                figures["live (bytes per task)"] = grown / min(options.tasks, LIVE_TASKS)
             print(
                 f"{name:12} {options.tasks / seconds / 1e6:10.2f} M/s {seconds / options.tasks * 1e9:10.0f} ns each"
-                f" {grown:8} KiB more resident"
+                f" {grown // 1024:8} KiB more resident"
             )
     if options.json:
         options.json.write_text(json.dumps(figures, indent=2) + "\n")

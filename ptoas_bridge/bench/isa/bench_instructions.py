@@ -1,15 +1,16 @@
 """Print the speed of the CPU tile instructions next to the machine's multiply-add peak and to torch on one thread.
 
-    python bench_instructions.py [name ...]
+    python bench_instructions.py [name ...] [--json FILE]
 
 Tiles are 32 x 128 in cache (matrix products 128 x 128 x 128). GB/s counts every byte that is read or written.
 """
 
 from __future__ import annotations
 
+import argparse
 import ctypes
+import json
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -115,28 +116,47 @@ def torch_times() -> dict[str, float]:
     return times
 
 
-def main(names: list[str]) -> None:
+def measurements(names: list[str]) -> dict[str, float]:
+    """Seconds per run by row, and ``peak_fma``: seconds per floating-point operation of the multiply-add peak."""
     with tempfile.TemporaryDirectory() as folder:
         library = build(Path(folder))
     arrays = [np.ones(128 * 128, np.float32) for _ in range(3)]
     memory = (ctypes.c_void_p * 3)(*(array.ctypes.data for array in arrays))
 
-    def measure(name: str, repeat: int = REPEAT) -> float:
+    def measure(name: str, repeat: int) -> float:
         function = getattr(library, name)
         function.restype = ctypes.c_double
         return function(ctypes.c_int64(repeat), memory)
 
-    peak = 1 / measure("peak_fma", 200)
-    other = torch_times()
+    times = {"peak_fma": measure("peak_fma", 200)}
+    for name in names:
+        times[name] = measure(name, 200 if ROWS[name][0] == "flop" else REPEAT)
+    return times
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="name", help=f"all by default; of {', '.join(ROWS)}")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    options = parser.parse_args()
+    unknown = sorted(set(options.names) - set(ROWS))
+    if unknown:
+        parser.error(f"no such row: {', '.join(unknown)}")
+    times, other = measurements(options.names or list(ROWS)), torch_times()
+    peak = 1 / times.pop("peak_fma")
     print(f"multiply-add peak {peak / 1e9:.0f} GFLOP/s")
     print(f"{'instruction':20} {'us':>8} {'rate':>10} {'':8} {'of peak':>8} {'torch us':>9} {'ratio':>6}")
-    for name in names or ROWS:
+    figures = []
+    for name, seconds in times.items():
         kind, amount = ROWS[name]
-        seconds = measure(name, 200 if kind == "flop" else REPEAT)
         share = f"{amount / seconds / peak:8.0%}" if kind == "flop" else " " * 8
         theirs = f"{other[name] * 1e6:9.2f} {other[name] / seconds:5.1f}x" if name in other else ""
         print(f"{name:20} {seconds * 1e6:8.2f} {amount / seconds / 1e9:10.1f} {UNITS[kind]:8} {share} {theirs}")
+        torch_rate = amount / other[name] / 1e9 if name in other else None
+        figures.append({"name": name, "rate": amount / seconds / 1e9, "unit": UNITS[kind], "torch_rate": torch_rate})
+    if options.json:
+        options.json.write_text(json.dumps({"peak GFLOP/s": peak / 1e9, "rows": figures}, indent=2) + "\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
