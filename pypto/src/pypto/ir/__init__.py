@@ -19,6 +19,7 @@ from pypto.ir.enums import (
     Level,
     MemorySpace,
     NotifyOp,
+    OptimizationStrategy,
     PadValue,
     ParamDirection,
     PipeType,
@@ -206,7 +207,7 @@ _LAZY: dict[str, str] = {
         ),
         "pypto.passes.tile.conversions",
     ),
-    **dict.fromkeys(("PassManager", "OptimizationStrategy", "PassDumpLevel"), "pypto.passes.manager"),
+    **dict.fromkeys(("PassManager", "PassDumpLevel"), "pypto.passes.manager"),
     **dict.fromkeys(
         (
             "PassContext", "VerificationMode", "VerificationLevel", "DiagnosticPhase", "DiagnosticCheck",

@@ -204,3 +204,9 @@ def is_incore_type(func_type: FunctionType) -> bool:
 def is_orchestration_like(func_type: FunctionType) -> bool:
     """True for functions that submit tasks: Orchestration, Graph."""
     return func_type in (FunctionType.Orchestration, FunctionType.Graph)
+
+
+class OptimizationStrategy(Enum):
+    """Named pass lists. Defined here so that options can be read without loading the passes."""
+
+    Default = "Default"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
+from pypto.ir.enums import OptimizationStrategy
 from pypto.ir.program import Program
 from pypto.passes.context import (
     DiagnosticPhase,
@@ -20,12 +19,6 @@ from pypto.passes.instruments import CallbackInstrument
 from pypto.passes.pass_ import Pass
 from pypto.passes.pipeline import PipelineOptions, default_passes
 from pypto.passes.sequence import PassPipeline
-
-
-class OptimizationStrategy(Enum):
-    """Named pass lists."""
-
-    Default = "Default"
 
 
 class PassManager:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pypto.backend import PLATFORMS, BackendType
+from pypto.ir.enums import OptimizationStrategy
 
 _RINGS = 4
 _INT32_MAX = (1 << 31) - 1
@@ -27,12 +28,6 @@ def check_config(config: Any) -> None:
         raise TypeError(f"config must be a pypto.runtime.RunConfig, got {type(config).__name__}")
 
 
-def _strategy() -> Any:
-    from pypto.passes import OptimizationStrategy
-
-    return OptimizationStrategy.Default
-
-
 @dataclass
 class RunConfig:
     """Options of a run; only the platform, the swimlane level and the ring sizes are validated.
@@ -45,7 +40,7 @@ class RunConfig:
     device_id: int = 0
     rtol: float = 1e-5
     atol: float = 1e-5
-    strategy: Any = field(default_factory=_strategy)
+    strategy: Any = OptimizationStrategy.Default
     backend_type: BackendType = BackendType.Ascend910B
     dump_passes: Any = False
     save_kernels: bool = False
