@@ -466,7 +466,7 @@ def _extremum(name: str, node: Callable[..., Expr]) -> None:
     def dispatch(lhs: Any, rhs: Any, *, _span: Span) -> Expr:
         for side in (lhs, rhs):
             if not is_scalar(side):
-                raise TypeError(f"pl.{name}: expected scalars, got {type(side).__name__}; tiles use pl.{name}imum")
+                raise TypeError(f"pl.{name}: expected scalars, got {_shown(side)}; tiles use pl.{name}imum")
         return node(as_expr(lhs), as_expr(rhs), _span)
 
     _named(dispatch, name, f"{name} of two scalars.")

@@ -9,9 +9,10 @@ from pypto.ir.dtype import DataType
 from pypto.ir.enums import ForKind
 from pypto.ir.expr import ConstBool, ConstInt, Expr, IterArg, Var, const_index
 from pypto.ir.stmt import ForStmt, WhileStmt, seq
-from pypto.ir.types import scalar_type
+from pypto.ir.types import ScalarType, UnknownType, scalar_type
 from pypto.language.parser.base import ParserBase, YieldFrame
-from pypto.language.parser.diagnostics import ErrorCode, ParserSyntaxError
+from pypto.language.parser.diagnostics import ErrorCode, ParserSyntaxError, ParserTypeError
+from pypto.language.parser.type_consistency import type_text
 
 _KINDS = {
     "pl.range": ForKind.Sequential,
@@ -81,21 +82,35 @@ class LoopsMixin(ParserBase):
                 self.span(call),
                 code=ErrorCode.INVALID_RANGE_USAGE,
             )
-        values = [self.parse_expression(a) for a in call.args]
+        values = [self._bound(a, path) for a in call.args]
         zero, one = const_index(0, self.span(call)), const_index(1, self.span(call))
         match values:
             case [stop]:
                 return zero, stop, one
             case [start, stop]:
                 return start, stop, one
+        if isinstance(values[2], ConstInt) and values[2].value == 0:
+            raise self.fail(ParserSyntaxError, f"{path}() step must not be 0", call.args[2])
         return values[0], values[1], values[2]
+
+    def _bound(self, node: ast.expr, path: str) -> Expr:
+        value = self.parse_expression(node)
+        kind = value.type
+        if isinstance(kind, UnknownType) or (isinstance(kind, ScalarType) and kind.dtype.is_int()):
+            return value
+        raise self.fail(
+            ParserTypeError,
+            f"{path}() bounds must be integer scalars, got {type_text(kind)}",
+            node,
+            hint="Use an integer, a pl.Scalar of an integer dtype, or pl.tensor.dim(x, i) for an extent",
+        )
 
     def _loop_options(self, call: ast.Call, path: str) -> dict[str, ast.expr]:
         allowed = {"attrs", "stage"} | (set() if path == "pl.unroll" else {"init_values"})
         options: dict[str, ast.expr] = {}
         for keyword in call.keywords:
             if keyword.arg not in allowed:
-                what = "does not support init_values" if keyword.arg == "init_values" else ""
+                what = "cannot be combined with init_values" if keyword.arg == "init_values" else ""
                 message = f"{path}() {what}" if what else f"Unknown keyword argument '{keyword.arg}' in {path}()"
                 raise self.fail(ParserSyntaxError, message, keyword.value)
             options[keyword.arg or ""] = keyword.value
@@ -117,8 +132,6 @@ class LoopsMixin(ParserBase):
                 ParserSyntaxError, "pl.unroll() requires compile-time constant integer bounds", call,
                 hint="Use pl.range() for runtime bounds",
             )  # fmt: skip
-        if bounds[2].value == 0:
-            raise self.fail(ParserSyntaxError, "pl.unroll() step must not be 0", call)
 
     def _init_values(self, node: ast.expr, path: str) -> list[Expr]:
         if not isinstance(node, (ast.Tuple, ast.List)):

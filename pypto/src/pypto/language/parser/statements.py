@@ -31,6 +31,8 @@ _LOOPS = ("range", "parallel", "unroll", "pipeline", "while", "split_aiv")
 _SUBMITS = ("pl.submit", "pl.spmd_submit")
 _ALLOC_WINDOW = ("pld.alloc_window_buffer", "pld.tensor.alloc_window_buffer")
 
+_YIELD_OUTSIDE = "pl.yield_() is only allowed in a loop with init_values or in an if branch"
+
 
 class StatementsMixin(ParserBase):
     """Parses one statement and emits its IR."""
@@ -277,8 +279,10 @@ class StatementsMixin(ParserBase):
             self.emit(EvalStmt(self.parse_expression(value), self.span(node)))
 
     def _bare_yield(self, node: ast.Call) -> None:
-        frame = self.frames[-1] if self.frames else None
-        if frame is not None and frame.kind == "loop":
+        if not self.frames:
+            raise self.fail(ParserSyntaxError, _YIELD_OUTSIDE, node)
+        frame = self.frames[-1]
+        if frame.kind == "loop":
             raise self.fail(
                 ParserSyntaxError,
                 "Loop with init_values requires an assignment-form pl.yield_(...) — the LHS supplies the post-loop "
@@ -286,17 +290,14 @@ class StatementsMixin(ParserBase):
                 node,
                 hint="Write result = pl.yield_(value)",
             )
-        if frame is not None:
-            frame.yielded = True
+        frame.yielded = True
         self.emit(YieldStmt([self.parse_expression(a) for a in node.args], self.span(node)))
 
     def parse_yield_assignment(self, target: ast.expr, kind: Type | None, value: ast.expr, node: ast.stmt) -> None:
         """``r = pl.yield_(v)``: yields and names the value after the loop or branch."""
         assert isinstance(value, ast.Call)
         if not self.frames:
-            raise self.fail(
-                ParserSyntaxError, "pl.yield_() is only allowed in a loop with init_values or in an if branch", node
-            )
+            raise self.fail(ParserSyntaxError, _YIELD_OUTSIDE, node)
         if value.keywords:
             raise self.fail(ParserSyntaxError, "pl.yield_() takes no keyword arguments", value)
         values = [self.parse_expression(a) for a in value.args]
