@@ -116,7 +116,8 @@ def test_pin_of_an_entry_that_is_not_there(world):
 def test_pin_edits_the_imported_file(world):
     _, first = world.remote("alpha")
     (world.root / "more").mkdir()
-    imported = f'workspace: 1  # imported\nname: m\nrepos: {{alpha: {{url: "{world.remotes["alpha"].url}", rev: main, path: a}}}}\n'
+    url = world.remotes["alpha"].url
+    imported = f'workspace: 1  # imported\nname: m\nrepos: {{alpha: {{url: "{url}", rev: main, path: a}}}}\n'
     (world.root / "more" / "workspace.yaml").write_text(imported)
     world.manifest("workspace: 1\nname: t\nimports: [more/workspace.yaml]\n")
     assert world.sync().code == 0
