@@ -211,3 +211,22 @@ def test_a_region_may_follow_a_single_stage():
     direct = PLD.tile.put(window, 1, window, stage, [3, 0], [1, 0], [1, 64])
     assert len(named.args) == len(direct.args) == 7 and direct.kwargs == {"atomic": 0}
     assert PLD.tile.put(window, 1, window, tile([16, 64], FP16), AtomicType.Add).kwargs == {"atomic": 1}
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"valid_shape": [1.5, 8]}, r"valid_shape\[0\] to be an integer extent"),
+        ({"valid_shape": [1, 8], "transpose": True}, "does not support a valid_shape together with transpose"),
+        ({"shapes": [ir.Var("n", ir.ScalarType(DataType.INDEX)), 8]}, "Pass a dynamic row count through valid_shape"),
+    ],
+)
+def test_row_gathers_are_checked_where_they_are_written(options, text):
+    accumulator, source = tensor([16, 8]), tensor([64, 8])
+    with pytest.raises(ValueError, match=text):
+        TENSOR.gather_row(accumulator, source, [0, 0], [0, 0], **{"shapes": [4, 8], **options})
+
+
+def test_transposed_tiles_live_in_mat():
+    with pytest.raises(ValueError, match="only for a 2D tile with target_memory=Mat"):
+        TILE.create([16, 32], FP16, MemorySpace.Vec, True)

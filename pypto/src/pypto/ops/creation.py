@@ -102,6 +102,9 @@ def tile_create(
     if target_memory in _SCALES:
         raise ValueError(f"{name} does not support target_memory=LeftScale/RightScale; fill them with tile.move")
     require(not (transpose and flat_layout), f"{name}: transpose and flat_layout exclude each other")
+    if transpose:
+        fits = len(elements(shape)) == 2 and target_memory in (MemorySpace.Mat, None)
+        require(fits, f"{name} supports transpose=true only for a 2D tile with target_memory=Mat")
     if flat_layout:
         require(target_memory is MemorySpace.Mat, f"{name} supports flat_layout=true only for target_memory=Mat")
     layout = ZN if transpose else FLAT if flat_layout else None

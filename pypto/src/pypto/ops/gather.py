@@ -7,7 +7,7 @@ from typing import Any
 from pypto.ir.dtype import DataType
 from pypto.ir.enums import ArgEffect, MemorySpace, WriteChannel
 from pypto.ir.expr import const_index
-from pypto.ir.types import TensorType, TileType, TupleType, Type
+from pypto.ir.types import ScalarType, TensorType, TileType, TupleType, Type
 from pypto.ops import masks as M
 from pypto.ops import shapes as S
 from pypto.ops import torch_values as T
@@ -339,31 +339,35 @@ def _tensor_row_front(
 def _check_row(
     name: str, dst: Any, src: Any, dst_offset: Any, src_offset: Any, shapes: Any, transpose: bool, valid_shape: Any
 ) -> None:
-    static_shape(name, shapes, "shapes")
     window = elements(shapes)
+    if any(S.const(d) is None for d in window):
+        raise ValueError(
+            f"{name} requires compile-time shapes, got {S.shape_text(window)}. Pass a dynamic row count through "
+            "valid_shape instead"
+        )
+    static_shape(name, shapes, "shapes")
     copied = window if valid_shape is None else elements(valid_shape)
     target = elements(dst_offset)
-    require(dst.type.dtype == src.type.dtype, f"{name} requires dst and src to have the same dtype")
+    require(
+        dst.type.dtype == src.type.dtype,
+        f"{name} requires dst and src to share dtype, got {dst.type.dtype} and {src.type.dtype}",
+    )
     require(len(target) == len(dst.type.shape), f"{name} requires dst_offset of rank {len(dst.type.shape)}")
     require(
         len(elements(src_offset)) == len(src.type.shape), f"{name} requires src_offset of rank {len(src.type.shape)}"
     )
-    require(len(copied) == len(window), f"{name} requires valid_shape to have the rank of shapes")
+    require(len(copied) == len(window), f"{name} requires valid_shape to have the same rank as shapes")
+    for axis, count in enumerate(copied):
+        integer = isinstance(count.type, ScalarType) and count.type.dtype.is_int()
+        require(integer, f"{name} requires valid_shape[{axis}] to be an integer extent, got {count.type}")
     check_requested(name, copied, window)
     check_offsets(name, target)
     if transpose:
-        require(valid_shape is None, f"{name}: transpose and valid_shape exclude each other")
+        dynamic = "dynamic " if any(S.const(d) is None for d in copied) else ""
+        require(valid_shape is None, f"{name} does not support a {dynamic}valid_shape together with transpose")
         space = getattr(dst.type, "memory_space", None)
         tile = isinstance(dst.type, TileType)
         require(not tile or space in (MemorySpace.Mat, None), f"{name}: transpose requires a Mat destination")
-        copied = tuple(reversed(copied))
-    if len(copied) == len(target):
-        for axis, (start, count, size) in enumerate(zip(target, copied, dst.type.shape)):
-            if S.past_end(start, count, size):
-                raise ValueError(
-                    f"{name} writes past the end of dimension {axis}: offset {S.dim_text(start)} + extent "
-                    f"{S.dim_text(count)} exceeds {S.dim_text(size)}"
-                )
 
 
 def _row_value(

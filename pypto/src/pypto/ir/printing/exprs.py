@@ -246,6 +246,10 @@ class ExprPrinter:
             kwargs.pop("name", None)  # the parser takes it from the assignment
         elif name.endswith((".aiv_shard", ".aic_gather")) and kwargs.get("split") == self.region_split:
             kwargs.pop("split", None)
+        elif name.endswith(".gather_row") and len(args) == 6:
+            # ``transpose`` is the sixth positional argument of the surface.
+            valid_shape = self.expr(args.pop())
+            return [*[self.expr(a) for a in args], f"valid_shape={valid_shape}", *self._kwargs(name, kwargs)]
         texts = [self.expr(a) for a in args]
         return texts + self._kwargs(name, kwargs) + [f"{key}={text}" for key, text in named.items()]
 

@@ -113,7 +113,7 @@ class MemRefResolver:
         if known is None:
             known = self.declared[name] = MemRef(name, slots=slots)
         elif known.slot_count_ != slots or name in self.names.values():
-            raise self.types.fail(f"Two pl.MemRef declarations are named '{name}'", node)
+            raise self.types.fail(f"Two pl.MemRef declarations both resolve to the name '{name}'", node)
         return known
 
     def _declared_name(self, node: ast.Name) -> MemRef:
@@ -122,7 +122,7 @@ class MemRefResolver:
         earlier = self.names.setdefault(id(declaration), name if declaration.name_hint else node.id)
         if earlier != name:
             raise self.types.fail(
-                f"One pl.MemRef declaration is reached by two names, '{earlier}' and '{name}'", node,
+                f"The pl.MemRef declaration '{name}' is also referenced as '{earlier}'", node,
                 hint="Use one name for one allocation",
             )  # fmt: skip
         known = self.declared.get(name)
@@ -131,12 +131,14 @@ class MemRefResolver:
             self.declared[name] = known
             self.declared[f"#{name}"] = declaration
         elif self.declared.get(f"#{name}") is not declaration:
-            raise self.types.fail(f"Two pl.MemRef declarations are named '{name}'", node)
+            raise self.types.fail(f"Two pl.MemRef declarations both resolve to the name '{name}'", node)
         return known
 
     def _slot(self, memref: MemRef, node: ast.expr) -> MemRef:
         if memref.slot_count_ == 1:
-            raise self.types.fail("Only a pl.MemRef declared with slots=N (N > 1) can be subscripted", node)
+            raise self.types.fail(
+                "A pl.MemRef with a single slot cannot be subscripted", node, hint="Declare it with slots=N (N > 1)"
+            )
         index = self.types.parse_dim(node)
         index = index.value if isinstance(index, ConstInt) else index
         key = ("slot", id(memref), index if isinstance(index, int) else id(index))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from pypto.errors import UnsupportedFeatureError, user_error
 from pypto.ir.dtype import DataType
-from pypto.ir.enums import MemorySpace, NotifyOp, ReduceOp, WaitCmp
+from pypto.ir.enums import AtomicType, MemorySpace, NotifyOp, ReduceOp, WaitCmp
 from pypto.ir.expr import (
     Add,
     Call,
@@ -138,7 +138,7 @@ def _broadcast(steps: Steps, call: Call) -> Expr:
 
     def fetch() -> None:
         stage = _stage(steps, rows, cols, target.type.dtype)
-        steps.emit("get_ret", "pld.tile.get", [target, root, target, stage])
+        steps.emit("get_ret", "pld.tile.get", [target, _int32(call.kwargs["root"]), target, stage])
 
     steps.when(Ne(domain.my_index, root, DataType.BOOL, steps.span), fetch)
     domain.reset(1)
@@ -164,7 +164,7 @@ def _scatter_rows(steps: Steps, call: Call, source_row: Callable[[Var], Expr | i
     def put(rank: Var) -> None:
         operands = [target, rank, source, stage, _tuple(domain.my_index, 0), _tuple(source_row(rank), 0),
                     _tuple(1, width)]  # fmt: skip
-        steps.emit("put_ret", "pld.tile.put", operands)
+        steps.emit("put_ret", "pld.tile.put", operands, {"atomic": int(AtomicType.None_)})
 
     steps.loop("dest", domain.ranks, put)
     domain.barrier(1)
