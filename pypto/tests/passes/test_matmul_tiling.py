@@ -175,13 +175,13 @@ def test_oversized_manual_operands_are_reported():
         run(program, "auto_tile_matmul_l0")
 
 
-def accumulated(m: int, n: int, dtype: str = "BF16", out: str = "FP32", stored: str = "o") -> ir.Program:
-    """``x @ y`` over four K blocks of 64 in a loop that the program spells out."""
+def accumulated(m: int, n: int, dtype: str = "BF16", out: str = "FP32", block: int = 64) -> ir.Program:
+    """``x @ y`` over four K blocks in a loop that the program spells out."""
     body = f"""
     start = pl.tile.create([{m}, {n}], dtype=pl.{out}, target_memory=pl.Mem.Acc)
-    for k, (acc,) in pl.pipeline(0, 256, 64, init_values=(start,), stage=2):
-        a = pl.tile.load(x, [0, k], [{m}, 64], target_memory=pl.Mem.Mat)
-        b = pl.tile.load(y, [k, 0], [64, {n}], target_memory=pl.Mem.Mat)
+    for k, (acc,) in pl.pipeline(0, {4 * block}, {block}, init_values=(start,), stage=2):
+        a = pl.tile.load(x, [0, k], [{m}, {block}], target_memory=pl.Mem.Mat)
+        b = pl.tile.load(y, [k, 0], [{block}, {n}], target_memory=pl.Mem.Mat)
         if k == 0:
             first = pl.tile.matmul(a, b)
             phi = pl.yield_(first)
@@ -189,11 +189,13 @@ def accumulated(m: int, n: int, dtype: str = "BF16", out: str = "FP32", stored: 
             later = pl.tile.matmul_acc(acc, a, b)
             phi = pl.yield_(later)
         total = pl.yield_(phi)
-    r = pl.tile.store(total, [0, 0], {stored})
+    r = pl.tile.store(total, [0, 0], o)
     return r
     """
     kind = f"pl.Tensor[[{m}, {n}], pl.{out}]"
-    params = f"x: pl.Tensor[[{m}, 256], pl.{dtype}], y: pl.Tensor[[256, {n}], pl.{dtype}], o: pl.Out[{kind}]"
+    params = (
+        f"x: pl.Tensor[[{m}, {4 * block}], pl.{dtype}], y: pl.Tensor[[{4 * block}, {n}], pl.{dtype}], o: pl.Out[{kind}]"
+    )
     return run(kernel(body, params, returns=kind, kind="InCore"), "convert_to_ssa")
 
 
@@ -223,3 +225,34 @@ def test_a_tiled_accumulation_has_the_values_of_the_whole(dtype, out, m, n):
         x, y = x.bfloat16(), y.bfloat16()
     execute(run(accumulated(m, n, dtype, out), "auto_tile_matmul_l0"), x, y, result)
     assert torch.equal(result.int(), expected)
+
+
+def partly_valid(m: int, k: int, n: int, rows: int) -> ir.Program:
+    """``x[:rows] @ y`` with a left operand of ``m`` physical rows."""
+    body = f"a = pl.tile.load(x, [0, 0], [{m}, {k}], [{rows}, {k}], target_memory=pl.Mem.Mat)\n" + load(
+        "b", "y", (k, n)
+    )
+    body += "c = pl.tile.matmul(a, b)\nr = pl.tile.store(c, [0, 0], o)\nreturn r"
+    out = f"pl.Tensor[[{m}, {n}], pl.FP32]"
+    params = f"x: pl.Tensor[[{m}, {k}], pl.BF16], y: pl.Tensor[[{k}, {n}], pl.BF16], o: pl.Out[{out}]"
+    return run(kernel(body, params, returns=out, kind="InCore"), "convert_to_ssa")
+
+
+@pytest.mark.parametrize(("m", "n", "rows"), [(128, 128, 48), (256, 256, 250), (256, 256, 100)])
+def test_rows_beyond_the_valid_region_stay_out_of_every_tile(m, n, rows):
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    after = run(partly_valid(m, 1024, n, rows), "auto_tile_matmul_l0")
+    assert valid(after) and "tile.matmul_acc" in calls(after)
+    x, y = (torch.randint(-1, 2, s).bfloat16() for s in ((m, 1024), (1024, n)))
+    result = torch.zeros(m, n)
+    execute(after, x, y, result)
+    expected = x.float() @ y.float()
+    expected[rows:] = 0
+    assert torch.equal(result, expected)
+
+
+def test_both_branches_of_an_accumulation_use_one_accumulator():
+    after = run(accumulated(128, 128, block=512), "auto_tile_matmul_l0")
+    assert calls(after).count("tile.matmul_acc") == 2
+    assert len([c for c in find_calls(after, "tile.create") if c.type.memory_space is MEM.Acc]) == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pypto.ir.enums import ParamDirection, is_incore_type
-from pypto.ir.expr import Call, Var
+from pypto.ir.expr import Call, Expr, Var
 from pypto.ir.node import replace
 from pypto.ir.program import Function
 from pypto.ir.stmt import AssignStmt, ForStmt, IfStmt, ScopeStmt, Stmt, WhileStmt, flatten_to_stmts, seq
@@ -12,7 +12,13 @@ from pypto.passes.lib.rewrite import Substitution, with_body
 from pypto.passes.lib.walk import iter_calls
 from pypto.passes.pass_ import function_pass
 from pypto.passes.properties import IRProperty as P
-from pypto.passes.tile.matmul_tiling.consumers import Consumers, may_wait, narrows_like_accumulator, reads_only
+from pypto.passes.tile.matmul_tiling.consumers import (
+    Consumers,
+    accumulators_of_first_products,
+    may_wait,
+    narrows_like_accumulator,
+    reads_only,
+)
 from pypto.passes.tile.matmul_tiling.emit import emit_placed, emit_tile
 from pypto.passes.tile.matmul_tiling.placement import Placement, ScratchPlacement, StorePlacement
 from pypto.passes.tile.matmul_tiling.problem import PRODUCTS, Product, analyse, refusal
@@ -47,6 +53,8 @@ class _Tiler:
         self._consumers = Consumers(function)
         self._moved = Substitution({})
         self._dropped: set[Var] = set()
+        # accumulators that products in one branch may start from, because the other branch continues them
+        self._seeds: dict[Var, Expr] = {}
         directions = zip(function.params, function.param_directions)
         self._inputs = {p for p, direction in directions if direction is ParamDirection.In}
 
@@ -84,6 +92,7 @@ class _Tiler:
         if kind is ForStmt and self._split_k(stmt, stmts, position, waiting):
             return []
         if kind is IfStmt:
+            self._seeds.update(accumulators_of_first_products(stmt))
             else_body = None if stmt.else_body is None else self.body(stmt.else_body)
             return [_with(stmt, then_body=self.body(stmt.then_body), else_body=else_body)]
         if kind is ForStmt or kind is WhileStmt or isinstance(stmt, ScopeStmt):
@@ -111,7 +120,7 @@ class _Tiler:
                 self._dropped.add(cast.var)
             return self._place(product, placement, value)
         if product.covers_output:
-            return emit_tile(product)
+            return emit_tile(product, self._seeds.get(product.result))
         store = self._consumers.store(product.result)
         if store is None or not may_wait(product, store, stmts[position + 1 :]):
             product.hint("PH-AT-006", "the output exceeds L0C and neither one store nor later products take its tiles")
@@ -142,6 +151,8 @@ class _Tiler:
     def _scratch(self, product: Product) -> tuple[ScratchPlacement, Var, AssignStmt | None] | None:
         """(placement, variable that later products read, conversion it replaces) of a chained product."""
         value, cast = product.result, None
+        if not product.is_valid:
+            return None
         if not self._consumers.only_products_read(value):
             cast = self._consumers.cast(value)
             if cast is None or not self._consumers.only_products_read(cast.var):

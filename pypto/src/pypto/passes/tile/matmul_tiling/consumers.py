@@ -8,12 +8,12 @@ from pypto.ir.dtype import DataType
 from pypto.ir.enums import ArgEffect
 from pypto.ir.expr import Call, Expr, Var
 from pypto.ir.program import Function
-from pypto.ir.stmt import AssignStmt, Stmt
+from pypto.ir.stmt import AssignStmt, IfStmt, Stmt, flatten_to_stmts
 from pypto.ir.types import TensorType
 from pypto.ops.unary import rounding_mode
 from pypto.passes.lib.op_facts import arg_effect, in_place_arg
 from pypto.passes.lib.uses import count_reads
-from pypto.passes.lib.walk import iter_calls
+from pypto.passes.lib.walk import iter_calls, yielded
 from pypto.passes.tile.matmul_tiling.bias import repeatable_load
 from pypto.passes.tile.matmul_tiling.problem import PRODUCTS, Product
 
@@ -104,3 +104,25 @@ def reads_only(stmts: list[Stmt]) -> bool:
         )
         for s in stmts
     )
+
+
+def accumulators_of_first_products(stmt: IfStmt) -> dict[Var, Expr]:
+    """Product that one branch yields -> the accumulator that the other branch updates and yields in its place."""
+    if stmt.else_body is None:
+        return {}
+    ends = [_yielded_product(stmt.then_body), _yielded_product(stmt.else_body)]
+    found: dict[Var, Expr] = {}
+    for first, later in (ends, reversed(ends)):
+        if first is not None and later is not None:
+            if first.value.op.name == "tile.matmul" and later.value.op.name == "tile.matmul_acc":
+                found[first.var] = later.value.args[0]
+    return found
+
+
+def _yielded_product(body: Stmt) -> AssignStmt | None:
+    """The product whose result is the only value that a branch yields."""
+    values = yielded(body)
+    for stmt in flatten_to_stmts(body):
+        if type(stmt) is AssignStmt and len(values) == 1 and stmt.var is values[0] and isinstance(stmt.value, Call):
+            return stmt if stmt.value.op.name in PRODUCTS else None
+    return None

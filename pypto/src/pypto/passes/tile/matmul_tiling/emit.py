@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pypto.ir.dtype import DataType
 from pypto.ir.enums import ForKind, MemorySpace
-from pypto.ir.expr import Call, Eq, Expr, IterArg, Var, const_index
+from pypto.ir.expr import Call, Eq, Expr, IterArg, Var, const_index, const_value
 from pypto.ir.node import replace
 from pypto.ir.stmt import ForStmt, IfStmt, Stmt, YieldStmt, seq
+from pypto.ir.types import TileType, same_dims
 from pypto.passes.l0_tile_chooser import Stationarity
 from pypto.passes.tile.matmul_tiling.code import Code
 from pypto.passes.tile.matmul_tiling.placement import Placement
@@ -17,12 +18,16 @@ _ONE_ACCUMULATOR = {"pipeline_overlap_stores": False}
 _TWO_ACCUMULATORS = {"pipeline_double_buffer_c": True}
 
 
-def emit_tile(product: Product) -> list[Stmt]:
-    """The statements of a product that one output tile covers; the variable of the product holds the result."""
+def emit_tile(product: Product, seed: Expr | None = None) -> list[Stmt]:
+    """The statements of a product that one output tile covers; the variable of the product holds the result.
+
+    Args:
+        seed: accumulator whose storage a fresh product takes, instead of a new one.
+    """
     code = Code(product.call.span)
     if product.is_whole:
         return [product.stmt]
-    _one_tile(code, product)
+    _one_tile(code, product, seed)
     return _commented(code, product)
 
 
@@ -32,7 +37,7 @@ def emit_placed(product: Product, placement: Placement) -> tuple[list[Stmt], Var
     if product.covers_output:
         code.stmts.extend(emit_tile(product))
         return code.stmts, placement.put(code, placement.base, product.result, 0, 0, placement.start(code))
-    emit = _nested_grid if product.tile.k >= product.K else _unrolled_grid
+    emit = _nested_grid if product.tile.k >= product.K and product.is_valid else _unrolled_grid
     last = emit(code, product, placement)
     return _commented(code, product), last
 
@@ -44,11 +49,10 @@ def _commented(code: Code, product: Product) -> list[Stmt]:
     return code.stmts
 
 
-def _one_tile(code: Code, product: Product) -> None:
-    """The K loop of the only output tile."""
+def _one_tile(code: Code, product: Product, init: Expr | None) -> None:
+    """The K loop of the only output tile, from the accumulator ``init``."""
     p, name = product, product.result.name_hint
-    init = None
-    if p.acc is None and p.K // p.tile.k > 1:
+    if init is None and p.is_valid and p.acc is None and p.K // p.tile.k > 1:
         init = _acc_tile(code, p, f"{name}_l0_init", p.M, p.N)
     lhs = _operands(code, p, name)
     _k_blocks(code, p, lhs, name, (0, 0), (p.M, p.N), p.result, init)
@@ -86,32 +90,35 @@ def _k_blocks(
     k = p.tile.k
     blocks, tail = divmod(p.K, k)
     (row, col), (m, n) = at, shape
-    start = p.acc
+    start = p.acc if p.acc is not None else init
     main = result if not tail else None
-    if blocks == 1:
+    # A created accumulator has no partial valid region and layout, so the first block of such a product stands alone.
+    peeled = start is None and (blocks == 1 or not same_dims(result.type.valid_shape, result.type.shape))
+    if peeled or blocks == 1:
         a = code.left(f"{name}_l0_a", lhs, row, 0, m, k)
         b = code.right(f"{name}_l0_b", p.rhs, 0, col, k, n)
-        if start is not None:
+        if p.acc is not None:
             value = code.call("tile.matmul_acc", [start, a, b])
         else:
             value = _first_product(code, p, name, a, b, col, n)
-        carried = code.bind(main, f"{name}_l0_kmain", value)
-    else:
+        carried = start = code.bind(main if blocks == 1 else None, f"{name}_l0_kmain", value)
+    if blocks > 1:
         if start is None:
-            start = init if init is not None else _acc_tile(code, p, f"{name}_l0_init", m, n)
+            start = _acc_tile(code, p, f"{name}_l0_init", m, n)
         ko = Var(f"{name}_l0_ko", const_index(0).type, code.span)
         carry = IterArg(f"{name}_l0_c", start.type, start, code.span)
         body = code.inner()
         a = body.left(f"{name}_l0_a", lhs, row, ko, m, k)
         b = body.right(f"{name}_l0_b", p.rhs, ko, col, k, n)
-        if p.acc is not None:
+        if p.acc is not None or peeled:
             value = body.let(f"{name}_l0_c_acc", body.call("tile.matmul_acc", [carry, a, b]))
         else:
             value = _first_or_acc(body, p, name, ko, carry, a, b, col, n)
         body.stmts.append(YieldStmt((value,), code.span))
         carried = main if main is not None else Var(f"{name}_l0_kmain", value.type, code.span)
+        first = const_index(k if peeled else 0)
         code.stmts.append(
-            ForStmt(ko, const_index(0), const_index(blocks * k), const_index(k), (carry,), seq(body.stmts),
+            ForStmt(ko, first, const_index(blocks * k), const_index(k), (carry,), seq(body.stmts),
                     (carried,), code.span, ForKind.Pipeline, dict(_PIPELINE))
         )  # fmt: skip
     if tail:
@@ -149,13 +156,28 @@ def _unrolled_grid(code: Code, p: Product, placement: Placement) -> Var:
     name = p.result.name_hint
     lhs = _operands(code, p, name)
     into = placement.start(code)
-    tiles = [(r, c, h, w) for c, w in _spans(p.N, p.tile.n) for r, h in _spans(p.M, p.tile.m)]
+    rows, cols = (const_value(d) for d in p.result.type.valid_shape)
+    tiles = [
+        (r, c, h, w)
+        for c, w in _spans(p.N, p.tile.n)
+        for r, h in _spans(p.M, p.tile.m)
+        if (rows is None or r < rows) and (cols is None or c < cols)
+    ]
     for number, (row, col, m, n) in enumerate(tiles):
-        kind = replace(p.result.type, shape=(const_index(m), const_index(n)), tile_view=None)
-        result = Var(f"{name}_t{number}", kind, code.span)
+        result = Var(f"{name}_t{number}", _tile_type(p, lhs, row, col, m, n), code.span)
         value = _k_blocks(code, p, lhs, result.name_hint, (row, col), (m, n), result, None)
         into = placement.put(code, f"{placement.base}_t{number}", value, row, col, into)
     return into
+
+
+def _tile_type(p: Product, lhs: Expr, row: int, col: int, m: int, n: int) -> TileType:
+    """The type of one output tile: the extents of its place, valid as far as the operands are."""
+    if p.is_valid:
+        return replace(p.result.type, shape=(const_index(m), const_index(n)), tile_view=None)
+    probe = Code(p.call.span)
+    a = probe.left("a", lhs, row, 0, m, p.tile.k)
+    b = probe.right("b", p.rhs, 0, col, p.tile.k, n)
+    return probe.call("tile.matmul", [a, b]).type
 
 
 def _nested_grid(code: Code, p: Product, placement: Placement) -> Var:

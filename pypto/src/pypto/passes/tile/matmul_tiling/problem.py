@@ -51,6 +51,11 @@ class Product:
         """One tile is the whole problem."""
         return self.covers_output and self.tile.k >= self.K
 
+    @property
+    def is_valid(self) -> bool:
+        """Every element of the result is valid."""
+        return same_dims(self.result.type.valid_shape, self.result.type.shape)
+
     def output_stationary(self) -> Product:
         """The same product with no operand held, for an allocator that cannot split the space of a held panel."""
         config = replace(self.config, allow_a_stationary=False, allow_b_stationary=False)
@@ -96,9 +101,9 @@ def analyse(stmt: AssignStmt, handler, load_of) -> Product | None:
 
 def refusal(product: Product) -> tuple[str, str] | None:
     """(hint code, reason) why a product that should be tiled is not, else None."""
-    valid = all(same_dims(v.type.valid_shape, v.type.shape) for v in (product.lhs, product.rhs, product.result))
-    if not valid:
-        return "PH-AT-006", "an operand is only partially valid"
+    lhs, rhs = product.lhs.type, product.rhs.type
+    if not same_dims((lhs.valid_shape[1], rhs.valid_shape[0]), (lhs.shape[1], rhs.shape[0])):
+        return "PH-AT-006", "the operands are only partially valid along K"
     if not product.covers_output and product.acc is not None:
         return "PH-AT-006", "a product that continues an accumulator is not tiled over rows and columns"
     return None
