@@ -149,3 +149,11 @@ def test_a_printed_view_read_on_its_own_keeps_its_symbols():
     text = "pl.Tensor[[8, 64], pl.FP32, pl.TensorView(valid_shape=[n, n], layout=pl.TensorLayout.ND)]"
     rows, columns = resolver.resolve_type(ast.parse(text, mode="eval").body).tensor_view.valid_shape
     assert rows is columns and rows.name_hint == "n"
+
+
+def test_a_scalar_parameter_precedes_the_annotations_that_read_it():
+    text = 'n = pl.dynamic("n")\n\n@pl.function\ndef f({}):\n    return x\n'
+    scalar, shaped = "n: pl.Scalar[pl.INDEX]", "x: pl.Tensor[[n, 4], pl.FP32]"
+    pl.parse(text.format(f"{scalar}, {shaped}"))
+    with pytest.raises(ParserTypeError, match="'n' has the name of a symbol .* an earlier parameter"):
+        pl.parse(text.format(f"{shaped}, {scalar}"))

@@ -287,3 +287,14 @@ def test_host_dispatch_and_windows():
 def test_graph_scope_is_named_as_missing():
     with pytest.raises((UnsupportedFeatureError, AttributeError)):
         body('with pl.graph("g"):\n    y = x')
+
+
+def test_a_scope_is_split_by_its_options_or_by_a_region():
+    text = (
+        "with pl.at(level=pl.Level.CORE_GROUP{}):\n    for lane in pl.split_aiv(2, mode=pl.SplitMode.NONE):\n"
+        "        t = pl.load(x, [lane * 32, 0], [32, 64])\n        x = pl.store(t, [lane * 32, 0], x)\nreturn x"
+    )
+    body(text.format(""))
+    for mode in ("UP_DOWN", "NONE"):
+        option = f", optimizations=[pl.split(pl.SplitMode.{mode})]"
+        rejected(ParserSyntaxError, "mutually exclusive", text.format(option))

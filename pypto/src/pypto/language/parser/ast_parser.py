@@ -73,6 +73,13 @@ class ASTParser(
         self.params[arg.arg] = var
         self.define(arg.arg, var, arg)
         if isinstance(kind, ScalarType) and kind.dtype == DataType.INDEX:
+            if arg.arg in self.types.read_symbols:
+                raise ParserTypeError(
+                    f"Scalar parameter '{arg.arg}' has the name of a symbol that the annotation of an earlier "
+                    "parameter already reads",
+                    self.span(arg),
+                    hint=f"Declare {arg.arg} before the parameters whose annotations use it",
+                )
             self.types.param_symbols[arg.arg] = var
         return direction
 

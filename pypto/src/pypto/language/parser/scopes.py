@@ -17,10 +17,12 @@ from pypto.ir.stmt import (
     HierarchyScopeStmt,
     InCoreScopeStmt,
     RuntimeScopeStmt,
+    SplitAivScopeStmt,
     Stmt,
     seq,
 )
 from pypto.ir.types import scalar_type
+from pypto.ir.utils import walk_stmts
 from pypto.language.parser.base import ParserBase
 from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError, did_you_mean
 
@@ -101,6 +103,13 @@ class ScopesMixin(ParserBase):
         body, span, attrs = seq(stmts), self.span(node), {**options.optimizations.attrs(), **options.attrs}
         if incore:
             self.add_scope_dumps(attrs, tags, stmts)
+            if options.optimizations.split is not None and _holds_split_region(stmts):
+                raise self.fail(
+                    ParserSyntaxError,
+                    "pl.split(...) in optimizations= and pl.split_aiv(...) are mutually exclusive",
+                    call,
+                    hint="Leave pl.split out: the region splits the lanes",
+                )
             split = options.optimizations.split or SplitMode.NONE
             scope: Stmt = InCoreScopeStmt(split, options.name_hint, body=body, span=span, attrs=attrs)
         else:
@@ -347,6 +356,10 @@ class ScopesMixin(ParserBase):
             ParserSyntaxError, f"{what} must be a member of pl.{cls.__name__}, got {ast.unparse(node)}", node,
             hint=f"Members: {', '.join(cls.__members__)}",
         )  # fmt: skip
+
+
+def _holds_split_region(stmts: list[Stmt]) -> bool:
+    return any(isinstance(s, SplitAivScopeStmt) for stmt in stmts for s in walk_stmts(stmt))
 
 
 def _is_none(node: ast.expr) -> bool:

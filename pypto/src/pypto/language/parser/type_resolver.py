@@ -92,6 +92,8 @@ class TypeResolver:
         self.parse_expression = parse_expression
         #: INDEX scalar parameters declared so far; they bind symbols of their name in later annotations.
         self.param_symbols: dict[str, Var] = {}
+        #: Names of symbols from outside the function that annotations used.
+        self.read_symbols: set[str] = set()
         #: Element types of body expressions such as ``x.dtype``, where the language has them.
         self.dtype_lookup: Callable[[ast.expr], DataType | None] | None = None
         self.memrefs = MemRefResolver(self)
@@ -317,6 +319,7 @@ class TypeResolver:
         if node.id in self.param_symbols:
             return self.param_symbols[node.id]
         if node.id in self.evaluator.closure_vars:
+            self.read_symbols.add(node.id)
             return self._dim_value(self.evaluator.closure_vars[node.id], f"Shape variable '{node.id}'", node)
         value = self.scope_lookup(node.id)
         if isinstance(value, Expr):
