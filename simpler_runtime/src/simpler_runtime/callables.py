@@ -7,6 +7,7 @@ import json
 import struct
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
+from functools import cached_property
 from pathlib import Path
 
 from simpler_runtime import toolchain
@@ -159,7 +160,7 @@ class ChipCallable(_Signed):
     def child_func_id(self, index: int) -> int:
         return self.children[index][0]
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """SHA-256 over everything that can change what a run does."""
         parts = [self.func_name, self.config_name, repr(self._signature), self.code.identity]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import sys
 from collections.abc import Iterable
@@ -51,13 +52,23 @@ def cache_key(entry: JITFunction, tensors: dict[str, TensorMeta], constants: dic
     return entry.source_hash, shapes, scalars, _captured(entry), config_key(config), _context_key()
 
 
-def config_key(config: Any) -> tuple:
-    """The compile-relevant part of a configuration; None stands for the default one."""
+def config_key(config: Any) -> tuple | None:
+    """The compile-relevant part of a configuration; None for the default one, given or not."""
     if config is None:
-        from pypto.runtime import RunConfig
+        return None
+    fields = _config_fields(config)
+    return None if fields == _default_fields() else fields
 
-        config = RunConfig()
+
+def _config_fields(config: Any) -> tuple:
     return tuple(_hashable(getattr(config, name, None)) for name in CONFIG_FIELDS)
+
+
+@functools.cache
+def _default_fields() -> tuple:
+    from pypto.runtime import RunConfig
+
+    return _config_fields(RunConfig())
 
 
 def _captured(entry: JITFunction) -> tuple:

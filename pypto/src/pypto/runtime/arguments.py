@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,9 +29,14 @@ _CTYPES = {
 
 def torch_dtype(dtype: DataType) -> Any:
     """The torch dtype that carries an element type; 4-bit and exotic 8-bit floats travel as bytes."""
+    return _torch_dtypes().get(dtype) or _torch_dtypes()[DataType.UINT8]
+
+
+@functools.cache
+def _torch_dtypes() -> dict[DataType, Any]:
     import torch
 
-    table = {
+    return {
         DataType.FP32: torch.float32,
         DataType.FP16: torch.float16,
         DataType.BF16: torch.bfloat16,
@@ -48,7 +54,6 @@ def torch_dtype(dtype: DataType) -> Any:
         DataType.FP8E5M2: torch.float8_e5m2,
         DataType.FP8E8M0: torch.float8_e8m0fnu,
     }
-    return table.get(dtype, torch.uint8)
 
 
 def split_arguments(

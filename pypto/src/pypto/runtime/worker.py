@@ -6,6 +6,7 @@ import abc
 import contextlib
 import contextvars
 import ctypes
+import functools
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -286,7 +287,7 @@ class ChipWorker(Worker):
             raise ValueError(f"the program is for platform '{platform}', the worker runs '{self.platform}'")
         handle = self._handle(compiled)
         arguments = self._pack(compiled.params, values)
-        worker.run(handle, arguments, call_config(config or RunConfig(platform=self.platform), compiled))
+        worker.run(handle, arguments, call_config(config, compiled))
 
     def _pack(self, params: Any, values: list[Any]) -> Any:
         from simpler_runtime.data_types import torch_dtype_to_datatype
@@ -323,8 +324,18 @@ class ChipWorker(Worker):
             raise TypeError(f"parameter '{param.name}' expects {torch_dtype(param.dtype)}, got {value.dtype}")
 
 
-def call_config(config: RunConfig, compiled: Any) -> Any:
+@functools.cache
+def _default_call_config() -> Any:
+    """The options of runs without a configuration; nobody changes them."""
+    from simpler_runtime import CallConfig
+
+    return CallConfig()
+
+
+def call_config(config: RunConfig | None, compiled: Any) -> Any:
     """The task runtime's options of one run."""
+    if config is None:
+        return _default_call_config()
     from simpler_runtime import CallConfig
 
     options = CallConfig(
