@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Runs ``ptows`` with ``arguments`` (default: the process's own) and exits."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Names of files may hold bytes that are no text; they become escapes instead of an error.
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 

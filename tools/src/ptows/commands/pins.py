@@ -176,6 +176,6 @@ def vendor_diff(
         files = [dict(zip(("status", "name"), line.split("\t", 1))) for line in text.splitlines() if "\t" in line]
         state.console.data("vendor-diff", {"name": entry.name, "rev": upstream.commit, "files": files})
     elif text:
-        state.console.print(text.rstrip("\n"))
+        state.console.raw(text.rstrip("\n"))
     else:
         state.console.print(f"{entry.name} equals {upstream.commit[:12]}")

@@ -50,7 +50,7 @@ def sync(
 def _show(console: Console, report, dry_run: bool) -> None:
     outcomes = report.outcomes
     waiting = [outcome for outcome in outcomes if outcome.state.startswith("would")]
-    if report.is_quiet and not waiting:
+    if report.is_quiet and not waiting and not console.verbose:
         if not console.quiet:
             console.print(f"nothing to do: {len(outcomes)} entries are as the manifest says")
         return

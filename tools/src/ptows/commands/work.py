@@ -43,7 +43,7 @@ def diff(
             if names_only or status == "?":
                 state.console.print(f"{status} {manifest.entries[item.name].path}/{name}")
         if item.patch and not names_only:
-            state.console.print(item.patch.rstrip("\n"))
+            state.console.raw(item.patch.rstrip("\n"))
 
 
 def foreach(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +19,14 @@ _STATES = {
     "yellow": {"refused", "not done", "warn", "skipped", "unpinned", "local commits", "behind", "ahead", "stash"},
     "green": {"cloned", "moved", "recovered", "url updated", "ok", "passed", "verified", "kept", "clean", "current"},
 }
+
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def printable(text: str) -> str:
+    """``text`` with control characters spelled out: a file's name must not steer the terminal."""
+    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 def state_colour(text: str) -> str:
@@ -46,28 +55,31 @@ class Console:
 
     def print(self, text: str = "") -> None:
         """What the command was asked for: standard output."""
-        print(redact(text))
+        print(printable(redact(text)))
+
+    def raw(self, text: str) -> None:
+        """A patch or the output of a program: nothing may be changed in it."""
+        print(text)
 
     def note(self, text: str) -> None:
         """How it goes: standard error, so that output can be piped."""
         if not self.quiet:
-            print(redact(text), file=sys.stderr, flush=True)
+            print(printable(redact(text)), file=sys.stderr, flush=True)
 
     def detail(self, text: str) -> None:
         if self.verbose:
             self.note(text)
 
     def warn(self, text: str) -> None:
-        print(self.style("warning: ", "yellow", sys.stderr) + redact(text), file=sys.stderr, flush=True)
+        print(self.style("warning: ", "yellow", sys.stderr) + printable(redact(text)), file=sys.stderr, flush=True)
 
     def error(self, text: str) -> None:
-        print(self.style("error: ", "red", sys.stderr) + redact(text), file=sys.stderr, flush=True)
+        print(self.style("error: ", "red", sys.stderr) + printable(redact(text)), file=sys.stderr, flush=True)
 
     def data(self, kind: str, content: dict[str, Any]) -> None:
         """A JSON answer: ``schema`` names the command and the version of its shape."""
         text = json.dumps({"schema": f"ptows.{kind}/1", **content}, indent=2, ensure_ascii=False)
-        # Names of files may hold bytes that are no text; they become escapes instead of an error.
-        sys.stdout.write(redact(text).encode("utf-8", "backslashreplace").decode("utf-8") + "\n")
+        print(redact(text))
 
     def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]], stream: Any = None) -> None:
         """Aligned columns; on a terminal wrapped to its width."""
@@ -86,11 +98,11 @@ class Console:
         for heading in headings:
             table.add_column(heading, overflow="fold")
         for row in rows:
-            table.add_row(*(Text(redact(cell), style=state_colour(cell)) for cell in row))
+            table.add_row(*(Text(printable(redact(cell)), style=state_colour(cell)) for cell in row))
         RichConsole(file=stream).print(table)
 
     def _plain_table(self, headings: Sequence[str], rows: Sequence[Sequence[str]], stream: Any) -> None:
-        lines = [list(headings), *([redact(cell) for cell in row] for row in rows)]
+        lines = [list(headings), *([printable(redact(cell)) for cell in row] for row in rows)]
         widths = [max(_width(line[column]) for line in lines) for column in range(len(headings))]
         for line in lines:
             cells = [cell + " " * (width - _width(cell)) for cell, width in zip(line, widths)]

@@ -61,8 +61,8 @@ def drive(
 
     def done(ended: Ended) -> None:
         if not console.json and ended.output and (not console.quiet or ended.state != sessions.PASSED):
-            console.print(console.style(f"== {ended.name}: {ended.state}", "bold"))
-            console.print(ended.output.rstrip("\n"))
+            console.raw(console.style(f"== {ended.name}: {ended.state}", "bold"))
+            console.raw(ended.output.rstrip("\n"))
 
     depends = {entry.name: entry.depends for entry in manifest.packages}
     results, interrupted = run_graph(packages, depends, work, jobs, done, stop)
@@ -100,5 +100,5 @@ def _prepare(state: State, manifest: Manifest, session: Session, nox: Sequence[s
     command = [*nox, "--noxfile", noxfile, "--install-only", "--session", session.name, "--", "."]
     ended = run_command("environment", command, manifest.root, log, stop, {})
     if ended.state != sessions.PASSED:
-        state.console.print(ended.output.rstrip("\n"))
+        state.console.raw(ended.output.rstrip("\n"))
         raise PtowsError(f"the environment of session '{session.name}' could not be made", f"see {log}")
