@@ -18,6 +18,7 @@ from pypto.ir.stmt import (
     YieldStmt,
     flatten_to_stmts,
 )
+from pypto.ir.types import ShapedType
 from pypto.ir.visitor import type_exprs
 from pypto.passes.diagnostics import Diagnostic
 from pypto.passes.lib.walk import direct_uses, iter_stmts, used_vars
@@ -55,7 +56,7 @@ class _SSA:
         self._found = found
         self._defined: set[Var] = set()  # anywhere in the function
         self._visible: set[Var] = set()
-        # A variable that the function never defines is a symbol (a dynamic extent), not a scope violation.
+        # A scalar that the function never defines is a symbol (a dynamic extent), not a scope violation.
         self._own: set[Var] = {v for s in iter_stmts(function.body) for v in _all_definitions(s)}
 
     def run(self) -> None:
@@ -79,7 +80,7 @@ class _SSA:
 
     def _uses(self, variables, span: Span) -> None:
         for var in variables:
-            if var not in self._visible and var in self._own:
+            if var not in self._visible and (var in self._own or isinstance(var.type, ShapedType)):
                 self._report(
                     SSAErrorType.SCOPE_VIOLATION, f"Variable '{var.name_hint}' used outside its defining scope", span
                 )
