@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 
 import pytest
@@ -180,3 +181,28 @@ def test_the_strategy_follows_the_planner():
             theirs = passes.PassManager().pass_names
     assert "AllocateMemoryAddr" in ours and "AllocateMemoryAddr" not in theirs
     assert len(set(ours)) > 40
+
+
+@pytest.mark.parametrize(("declared", "warned"), [("{}", True), ("pl.Out[{}]", False), ("pl.InOut[{}]", False)])
+def test_writes_to_declared_inputs_are_warned_about(declared, warned):
+    shape = "pl.Tensor[[16, 64], pl.FP32]"
+    body = "t = pl.tile.load(x, [0, 0], [16, 64])\nr = pl.tile.store(t, [0, 0], o)\nreturn r"
+    program = kernel(body, f"x: {shape}, o: {declared.format(shape)}", returns=shape, kind="InCore")
+    found = passes.DiagnosticCheckRegistry.run_checks(
+        passes.DiagnosticCheckRegistry.get_warning_checks(), passes.DiagnosticPhase.POST_PIPELINE, program
+    )
+    assert [d.rule_name for d in found] == (["InParamWritten"] if warned else [])
+    assert all("'o' of function 'k'" in d.message for d in found)
+
+
+def test_the_pipeline_leaves_cycle_collection_as_it_found_it():
+    pipeline = passes.PassPipeline()
+    states = []
+
+    def look(program):
+        states.append(gc.isenabled())
+        return program
+
+    pipeline.add_pass(passes.create_program_pass(look, "Look"))
+    pipeline.run(kernel("return", kind="InCore"))
+    assert states == [False] and gc.isenabled()
