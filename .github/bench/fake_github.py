@@ -655,8 +655,20 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     host: FakeGitHub
 
+    def _body(self) -> bytes:
+        """The request body; the real client sends what it reads from stdin in chunks."""
+        if "chunked" not in self.headers.get("Transfer-Encoding", ""):
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        pieces = []
+        while True:
+            size = int(self.rfile.readline().split(b";")[0], 16)
+            pieces.append(self.rfile.read(size))
+            self.rfile.readline()
+            if not size:
+                return b"".join(pieces)
+
     def _respond(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self._body()
         # A proxied request carries the whole address; only its path and query matter here.
         parts = urlsplit(self.path)
         target = unquote(parts.path) + (f"?{parts.query}" if parts.query else "")

@@ -14,6 +14,8 @@ PROXY_ALIAS = "proxy"
 PROXY_PORT = 7895
 SESSION_FILE = "/codex-state/review-session-id"
 _HARDENED = ("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges")
+#: Without it docker copies the image's directory, with its owner and mode, onto a volume each time it is empty.
+_VOLUME = "volume-nocopy"
 _ONE_SHOT = ("run", "--rm", "--network", "none", *_HARDENED)
 
 
@@ -82,8 +84,8 @@ def initialise_volumes(image: str, sessions: str, index: str) -> list[str]:
     script = f"chown {USER} /codex-home/sessions /codex-state && chmod 700 /codex-home/sessions /codex-state"
     return [
         *_ONE_SHOT, "--cap-add", "CHOWN", "--cap-add", "FOWNER", "--user", "0:0",
-        "--mount", f"type=volume,src={sessions},dst=/codex-home/sessions",
-        "--mount", f"type=volume,src={index},dst=/codex-state",
+        "--mount", f"type=volume,src={sessions},dst=/codex-home/sessions,{_VOLUME}",
+        "--mount", f"type=volume,src={index},dst=/codex-state,{_VOLUME}",
         "--entrypoint", "/bin/sh", image, "-c", script,
     ]  # fmt: skip
 
@@ -92,7 +94,7 @@ def read_checkpoint(image: str, index: str) -> list[str]:
     """Print the saved session id if there is one."""
     script = f"test ! -f {SESSION_FILE} || head -c 256 {SESSION_FILE}"
     return [
-        *_ONE_SHOT, "--user", USER, "--mount", f"type=volume,src={index},dst=/codex-state,readonly",
+        *_ONE_SHOT, "--user", USER, "--mount", f"type=volume,src={index},dst=/codex-state,{_VOLUME},readonly",
         "--entrypoint", "/bin/sh", image, "-c", script,
     ]  # fmt: skip
 
@@ -106,7 +108,7 @@ def write_checkpoint(image: str, index: str, session: str) -> list[str]:
         f"{{ test ! -d {SESSION_FILE} || rm -rf {SESSION_FILE}; }} && mv -f {SESSION_FILE}.tmp {SESSION_FILE}"
     )
     return [
-        *_ONE_SHOT, "--user", USER, "--mount", f"type=volume,src={index},dst=/codex-state",
+        *_ONE_SHOT, "--user", USER, "--mount", f"type=volume,src={index},dst=/codex-state,{_VOLUME}",
         "--entrypoint", "/bin/sh", image, "-c", script,
     ]  # fmt: skip
 
@@ -155,8 +157,8 @@ def run_agent(name: str, image: str, network: str, mounts: Mounts, arguments: li
         "--tmpfs", "/tmp:rw,nosuid,nodev,noexec,size=256m,mode=1777",
         "--tmpfs", f"/codex-home:rw,nosuid,nodev,size=64m,{owner}",
         "--tmpfs", f"/home/codex-review:rw,nosuid,nodev,size=64m,{owner}",
-        "--mount", f"type=volume,src={mounts.sessions},dst=/codex-home/sessions",
-        "--mount", f"type=volume,src={mounts.index},dst=/codex-state",
+        "--mount", f"type=volume,src={mounts.sessions},dst=/codex-home/sessions,{_VOLUME}",
+        "--mount", f"type=volume,src={mounts.index},dst=/codex-state,{_VOLUME}",
         *(part for key, value in environment.items() for part in ("--env", f"{key}={value}")),
         image, *arguments,
     ]  # fmt: skip

@@ -160,8 +160,9 @@ def docker(*arguments: str, check: bool = True, timeout: float = DOCKER_TIMEOUT)
         env=docker_environment(),
     )
     if check and done.returncode:
+        # The client's advice ("See 'docker run --help'") comes last, the reason first.
         message = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no message"]
-        raise ValueError(f"docker {' '.join(arguments[:2])} failed: {message[-1][:300]}")
+        raise ValueError(f"docker {' '.join(arguments[:2])} failed: {message[0][:300]}")
     return done.stdout.decode("utf-8", "replace").strip()
 
 
