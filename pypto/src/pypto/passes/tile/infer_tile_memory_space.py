@@ -220,7 +220,8 @@ class _Placement(IRMutator):
     def visit_call(self, call: Call) -> Expr:
         if isinstance(call.op, GlobalVar):
             return super().visit_call(call)
-        args = [self.visit_expr(a) for a in call.args]
+        before = [self.visit_expr(a) for a in call.args]
+        args = list(before)
         for index, spaces in enumerate(_allowed(call)):
             if index < len(args) and spaces and _is_tile(args[index]):
                 if self._space(args[index]) not in spaces:
@@ -233,7 +234,8 @@ class _Placement(IRMutator):
         if (same and kwargs is not call.kwargs) or any(_is_tile(a) for a in args):
             new = create_op_call(call.op.name, args, kwargs, call.span)
             kind = _keep_declared(new.type, call.type)
-            return replace(new, attrs=self.visit_attrs(attrs) or {}, type=kind)
+            attrs = _follow_moves(self.visit_attrs(attrs) or {}, before, args)
+            return replace(new, attrs=attrs, type=kind)
         return replace(call, args=tuple(args), kwargs=kwargs, attrs=self.visit_attrs(attrs) or {})
 
     def _kwargs(self, call: Call) -> dict[str, Any]:
@@ -340,6 +342,22 @@ class _Placement(IRMutator):
 
     def _scope(self, stmt: ScopeStmt, **fields: Any) -> Stmt:
         return self._rebuild(stmt, **fields, attrs=self.visit_attrs(stmt.attrs), body=self.body(stmt.body))
+
+
+def _follow_moves(attrs: dict[str, Any], before: list[Expr], after: list[Expr]) -> dict[str, Any]:
+    """Attributes whose lists of operands name the moved tiles; an operand moved to two spaces becomes both."""
+    moved: dict[Expr, list[Expr]] = {}
+    for old, new in zip(before, after):
+        if old is not new and not any(new is known for known in moved.get(old, ())):
+            moved.setdefault(old, []).append(new)
+    if not moved:
+        return attrs
+    result = dict(attrs)
+    for key, value in attrs.items():
+        if isinstance(value, (list, tuple)) and any(item in moved for item in value if isinstance(item, Var)):
+            items = [moved.get(item, [item]) if isinstance(item, Var) else [item] for item in value]
+            result[key] = type(value)(new for group in items for new in group)
+    return result
 
 
 def _keep_declared(new, old):
