@@ -158,6 +158,15 @@ def test_an_unusable_external_assembler_means_source_only(monkeypatch, tmp_path)
     assert list((tmp_path / "artifact").rglob("*.pto"))
 
 
+def test_bound_arguments_are_known_by_parameter():
+    names, arguments, tensors, constants, dtypes, dims = entry._bind((zeros(8, 16), zeros(8, 16)), {})
+    assert (names, len(arguments), constants, dtypes) == (["a", "out"], 2, {}, {})
+    assert dims["a", 0] == "ROWS"
+    assert tensors["a"].shape == (None, 16) and tensors["a"].dynamic_dim_indices() == {0}
+    assert entry._bind((), {}).tensors == tensors, "the annotations say the same"
+    assert with_number._bind((zeros(8, 16), 3, zeros(8, 16)), {}).scalar_dtypes == {"n": pl.INT32}
+
+
 def test_the_key_follows_the_files_of_external_kernels(tmp_path):
     source, quoted, headers = tmp_path / "k.cpp", tmp_path / "impl.inc", tmp_path / "include"
     headers.mkdir()

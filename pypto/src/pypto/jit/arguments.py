@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from pypto.ir.dtype import DataType
 from pypto.jit.annotations import Parameter
+from pypto.jit.dynamic_dims import DynamicDims
 from pypto.jit.tensor_meta import TensorMeta, is_tensor, meta_of
 from pypto.language.parser.expr_evaluator import ExprEvaluator
 from pypto.language.parser.type_resolver import TypeResolver
 from pypto.language.typing.dynamic import RUNTIME, DynVar
 
 
-@dataclass
-class BoundArguments:
-    """Arguments by parameter: ``tensors`` and ``constants`` decide the specialisation."""
+class BoundArguments(NamedTuple):
+    """Arguments of an entry by parameter; ``tensors`` and ``constants`` decide the specialisation."""
 
+    names: list[str]
+    call_arguments: tuple
     tensors: dict[str, TensorMeta]
     constants: dict[str, Any]
-    call_arguments: tuple
+    scalar_dtypes: dict[str, DataType]
+    dynamic_dims: DynamicDims
 
 
-def bind_call(name: str, parameters: list[Parameter], args: tuple, kwargs: dict[str, Any]) -> BoundArguments:
+#: Tensors and constants by parameter, and the arguments of the call in parameter order.
+Bound = tuple[dict[str, TensorMeta], dict[str, Any], tuple]
+
+
+def bind_call(name: str, parameters: list[Parameter], args: tuple, kwargs: dict[str, Any]) -> Bound:
     """Bind sample arguments; every parameter must get a value.
 
     Raises:
@@ -55,7 +62,7 @@ def bind_call(name: str, parameters: list[Parameter], args: tuple, kwargs: dict[
                 f"@pl.jit function '{name}': parameter '{parameter.name}' must be a tensor or a number, got "
                 f"{type(value).__name__}"
             )
-    return BoundArguments(tensors, constants, tuple(values[p.name] for p in parameters))
+    return tensors, constants, tuple(values[p.name] for p in parameters)
 
 
 def _by_name(name: str, parameters: list[Parameter], args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -80,9 +87,7 @@ def _by_name(name: str, parameters: list[Parameter], args: tuple, kwargs: dict[s
     return values
 
 
-def bind_signature(
-    name: str, parameters: list[Parameter], kwargs: dict[str, Any], evaluator: ExprEvaluator
-) -> BoundArguments:
+def bind_signature(name: str, parameters: list[Parameter], kwargs: dict[str, Any], evaluator: ExprEvaluator) -> Bound:
     """Bind from the annotations alone: shapes as written, scalars from keywords or defaults.
 
     Raises:
@@ -113,7 +118,7 @@ def bind_signature(
                 f"default) or pl.RUNTIME, got {type(value).__name__}"
             )
         constants[parameter.name] = value
-    return BoundArguments(tensors, constants, ())
+    return tensors, constants, ()
 
 
 def _written_meta(name: str, parameter: Parameter, resolver: TypeResolver) -> TensorMeta:

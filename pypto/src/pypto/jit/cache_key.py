@@ -38,18 +38,8 @@ def external_hash(functions: Iterable[JITFunction]) -> str:
 
 def cache_key(entry: JITFunction, tensors: dict[str, TensorMeta], constants: dict[str, Any], config: Any) -> tuple:
     """The key of a call: source, tensors (symbolic dimensions as None), scalars, configuration."""
-    dims = entry.dynamic_dims
-    shapes = tuple(
-        (
-            name,
-            tuple(None if (name, axis) in dims else d for axis, d in enumerate(meta.shape)),
-            meta.dtype,
-            meta.layout,
-        )
-        for name, meta in tensors.items()
-    )
     scalars = tuple((name, type(value).__name__, _hashable(value)) for name, value in constants.items())
-    return entry.source_hash, shapes, scalars, _captured(entry), config_key(config), _context_key()
+    return entry.source_hash, tuple(tensors.items()), scalars, _captured(entry), config_key(config), _context_key()
 
 
 def config_key(config: Any) -> tuple | None:

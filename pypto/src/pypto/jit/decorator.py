@@ -11,20 +11,24 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
+from pypto.ir.dtype import DataType
 from pypto.ir.enums import Level
+from pypto.ir.program import Program
 from pypto.jit import extern as extern_kernels
-from pypto.jit import lowering
+from pypto.jit import lowering, persistent
 from pypto.jit.annotations import Parameter, parameters_of
-from pypto.jit.arguments import BoundArguments, bind_call, bind_signature
+from pypto.jit.arguments import Bound, BoundArguments, bind_call, bind_signature
 from pypto.jit.cache_key import cache_key, external_hash, text_hash
 from pypto.jit.dynamic_dims import DynamicDims, body_symbols, dynamic_dims
 from pypto.jit.kinds import ENTRIES, Kind
 from pypto.jit.specializer import Specialization
+from pypto.jit.tensor_meta import TensorMeta
 from pypto.language.parser.context import SourceInfo
 from pypto.language.parser.decorator import closure_of
 from pypto.language.parser.diagnostics import ParserTypeError, located_errors
 from pypto.language.parser.expr_evaluator import ExprEvaluator
 from pypto.language.parser.source_lookup import ParsedFile, find_definition
+from pypto.language.parser.type_resolver import TypeResolver
 from pypto.language.typing.dynamic import DynVar
 
 
@@ -48,6 +52,7 @@ class JITFunction:
         self.extern = extern
         self._around = closure_of(func, frame)
         self._cache: dict[tuple, Any] = {}
+        self._restored: dict[tuple, Any] = {}
         self._lock = threading.Lock()
 
     # -- public --------------------------------------------------------------------------------------------------
@@ -55,7 +60,7 @@ class JITFunction:
     def __call__(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
         """Compile for these arguments, or reuse, and run in place; the result is None when every argument is given."""
         bound = self._bind(args, kwargs)
-        return self._compiled(bound, config)(*bound.call_arguments, **({"config": config} if config else {}))
+        return self._runnable(bound, config)(*bound.call_arguments, **({"config": config} if config else {}))
 
     def compile(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
         """The artifact for these arguments; equal keys give the identical object."""
@@ -74,7 +79,7 @@ class JITFunction:
         """The program before passes."""
         bound = self._bind(args, kwargs)
         with located_errors():
-            return Specialization(self).run(bound.tensors, bound.constants)
+            return self._compile_to_program(bound.tensors, bound.constants)
 
     def get_deps(self) -> list[JITFunction]:
         """Functions of the family reached from this one, callers before callees, each once."""
@@ -157,17 +162,22 @@ class JITFunction:
 
     def captured_constants(self) -> list[tuple[str, Any]]:
         """Numbers and strings around the definition that the body names, as they are now."""
+        return [pair for pair in self.free_values() if isinstance(pair[1], (bool, int, float, str))]
+
+    def free_values(self) -> list[tuple[str, Any]]:
+        """Everything around the definition that the body names, as it is now; locals and builtins are not."""
         cells = dict(zip(self._func.__code__.co_freevars, self._func.__closure__ or ()))
         module, found = self._func.__globals__, []
         for name in self._free_names:
-            value = module.get(name, self._around.get(name))
             if name in cells:
                 try:
-                    value = cells[name].cell_contents
+                    found.append((name, cells[name].cell_contents))
                 except ValueError:
                     continue
-            if isinstance(value, (bool, int, float, str)):
-                found.append((name, value))
+            elif name in module:
+                found.append((name, module[name]))
+            elif name in self._around:
+                found.append((name, self._around[name]))
         return found
 
     @functools.cached_property
@@ -260,8 +270,59 @@ class JITFunction:
                 f"@pl.jit.{self.kind.value} function '{self.__name__}' is called from a @pl.jit entry, not directly"
             )
         if args or any(hasattr(v, "dtype") for v in kwargs.values()):
-            return bind_call(self.__name__, self.parameters, args, kwargs)
-        return bind_signature(self.__name__, self.parameters, kwargs, self.evaluator())
+            return self._bind_args(args, kwargs)
+        return self._bind_args_from_signature(kwargs)
+
+    def _bind_args(self, args: tuple, kwargs: dict[str, Any]) -> BoundArguments:
+        """Bind sample arguments."""
+        return self._bound(bind_call(self.__name__, self.parameters, args, kwargs))
+
+    def _bind_args_from_signature(self, kwargs: dict[str, Any]) -> BoundArguments:
+        """Bind from the annotations, with values for scalars."""
+        return self._bound(bind_signature(self.__name__, self.parameters, kwargs, self.evaluator()))
+
+    def _bound(self, bound: Bound) -> BoundArguments:
+        tensors, constants, call_arguments = bound
+        for name, axes in self._dynamic_axes.items():
+            if name in tensors:
+                tensors[name] = tensors[name].with_dynamic(axes)
+        return BoundArguments(
+            self._param_names(), call_arguments, tensors, constants, self.scalar_dtypes, self.dynamic_dims
+        )
+
+    @functools.cached_property
+    def _dynamic_axes(self) -> dict[str, set[int]]:
+        axes: dict[str, set[int]] = {}
+        for name, axis in self.dynamic_dims:
+            axes.setdefault(name, set()).add(axis)
+        return axes
+
+    @functools.cached_property
+    def scalar_dtypes(self) -> dict[str, DataType]:
+        """Element types of the annotated scalar parameters."""
+        resolver = TypeResolver(self.evaluator())
+        written = [p for p in self.parameters if p.kind == "scalar" and p.dtype_node is not None]
+        return {p.name: resolver.resolve_dtype(p.dtype_node) for p in written}
+
+    def _compile_to_program(self, tensors: dict[str, TensorMeta], constants: dict[str, Any], *_: Any) -> Program:
+        """The program before passes; what else :meth:`_bind_args` gives follows from the function itself."""
+        return Specialization(self).run(tensors, constants)
+
+    def _runnable(self, bound: BoundArguments, config: Any) -> Any:
+        """The artifact for a call: of this process, else of an earlier one, else compiled and kept for later ones."""
+        key = cache_key(self, bound.tensors, bound.constants, config)
+        found = self._cache.get(key)
+        if found is not None:
+            return found
+        if not persistent.serves(config):
+            return self._compiled(bound, config)
+        found = self._restored.get(key) or persistent.restore(self, key, config)
+        if found is not None:
+            self._restored[key] = found
+            return found
+        found = self._compiled(bound, config)
+        persistent.publish(self, key, found.output_dir)
+        return found
 
     def _compiled(self, bound: BoundArguments, config: Any) -> Any:
         lowering.check_config(config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,11 +29,24 @@ TORCH_DTYPES: dict[str, DataType] = {
 
 @dataclass(frozen=True)
 class TensorMeta:
-    """What specialisation knows about one tensor argument."""
+    """What specialisation knows about one tensor argument; symbolic extents are None once an entry has bound it."""
 
     shape: tuple
     dtype: DataType
     layout: TensorLayout | None = None
+
+    def static_shape(self) -> tuple:
+        """The extents, None where they are symbolic."""
+        return self.shape
+
+    def dynamic_dim_indices(self) -> set[int]:
+        """The axes with a symbolic extent."""
+        return {axis for axis, extent in enumerate(self.shape) if extent is None}
+
+    def with_dynamic(self, axes: Collection[int]) -> TensorMeta:
+        """The same with symbolic extents on these axes."""
+        shape = tuple(None if axis in axes else extent for axis, extent in enumerate(self.shape))
+        return TensorMeta(shape, self.dtype, self.layout)
 
 
 def is_tensor(value: Any) -> bool:
