@@ -10,7 +10,6 @@ import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from ptows.errors import PtowsError
 
@@ -100,6 +99,8 @@ def active_environment() -> Environment:
 
 
 def _editable_folder(info: Path) -> str:
+    from urllib.parse import unquote, urlsplit
+
     try:
         data = json.loads((info / "direct_url.json").read_text(encoding="utf-8"))
         if data.get("dir_info", {}).get("editable"):

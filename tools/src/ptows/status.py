@@ -102,8 +102,11 @@ def _git_status(entry: Entry, root: Path, enabled: bool, installed: dict[str, tu
         return _make(entry, enabled, "foreign", detail=f"holds {found.why}")
     if found.code_keys:
         return _make(entry, enabled, "error", detail=f".git/config could run code: {', '.join(found.code_keys)}")
-    target = resolve(path, entry.rev)
-    counts = ahead_behind(path, target) if target and found.head else None
+    if entry.is_pinned and found.head == entry.rev:
+        target, counts = found.head, (0, 0)
+    else:
+        target = resolve(path, entry.rev)
+        counts = ahead_behind(path, target) if target and found.head else None
     own = tuple(local_commits(path)) if found.head and found.head != target else ()
     if unfinished(path) is not None:
         state = "interrupted"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import threading
 import time
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +53,7 @@ def _attempt(action: Callable[[], None], stop: threading.Event) -> None:
 
 def temporary_name(path: Path) -> Path:
     """A sibling of ``path`` for an unfinished clone; recognised by :func:`leftovers`."""
-    return path.with_name(f".{path.name}.ptows-{uuid.uuid4().hex[:8]}.tmp")
+    return path.with_name(f".{path.name}.ptows-{os.urandom(4).hex()}.tmp")
 
 
 def leftovers(path: Path) -> list[Path]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +33,8 @@ def tree_states(root: Path, paths: Sequence[str]) -> dict[str, TreeState]:
     if not folders:
         return states
     if repository_of(root) is None:
+        import tempfile
+
         with tempfile.TemporaryDirectory() as scratch:
             git("init", "--quiet", "--bare", "--template=", scratch, cwd=root)
             place = {"GIT_DIR": scratch, "GIT_WORK_TREE": str(root)}
@@ -65,6 +66,8 @@ def _changed(root: Path, folders: Sequence[str]) -> dict[str, list[str]]:
 
 def _content_in_repository(root: Path, path: str) -> str:
     """The hash of a changed folder; new objects go to a scratch store, the repository is not written to."""
+    import tempfile
+
     objects = git("rev-parse", "--git-path", "objects", cwd=root).out.rstrip("\n")
     with tempfile.TemporaryDirectory() as scratch:
         place = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +20,8 @@ def is_full_sha(rev: str) -> bool:
 
 def suggestion(word: str, known: Iterable[str]) -> str:
     """``did you mean 'x'?`` or, without a near word, what is allowed."""
+    import difflib
+
     names = list(known)
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if near:

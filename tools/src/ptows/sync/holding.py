@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -65,7 +64,7 @@ def holding(root: Path, *, wait: float = 600.0, say: Callable[[str], None] = lam
         if path.stat().st_size:
             say(f"taking over the stale lock of {describe_holder(path.read_text(encoding='utf-8'))}")
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode(), 0)
+        os.pwrite(descriptor, json.dumps({"pid": os.getpid(), "host": os.uname().nodename}).encode(), 0)
         try:
             yield
         finally:
