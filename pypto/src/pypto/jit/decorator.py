@@ -310,6 +310,7 @@ class JITFunction:
 
     def _runnable(self, bound: BoundArguments, config: Any) -> Any:
         """The artifact for a call: of this process, else of an earlier one, else compiled and kept for later ones."""
+        lowering.check_config(config)
         key = cache_key(self, bound.tensors, bound.constants, config)
         found = self._cache.get(key)
         if found is not None:
