@@ -1,5 +1,8 @@
 """Stored sequences: immutable, hashable, comparable with lists, the same whoever builds the node."""
 
+import copy
+import pickle
+
 import pytest
 from pypto.ir.node import NodeTuple, make, replace
 
@@ -19,6 +22,13 @@ def test_a_sequence_equals_a_list_and_a_tuple_of_equal_elements():
     assert NodeTuple([X]) != []
     assert NodeTuple([1]) != [2]
     assert hash(NodeTuple([1, 2])) == hash((1, 2))
+
+
+def test_a_sequence_is_a_list_and_a_tuple_to_those_who_ask():
+    stored = ir.SeqStmts([NOTHING], SPAN).stmts
+    assert isinstance(stored, list) and isinstance(stored, tuple) and not isinstance(stored, str)
+    again = pickle.loads(pickle.dumps(NodeTuple([1, 2])))
+    assert type(again) is type(copy.deepcopy(again)) is NodeTuple and again == [1, 2]
 
 
 def test_sequences_join_with_lists_and_tuples():

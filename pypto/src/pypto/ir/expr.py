@@ -141,7 +141,7 @@ class Call(Expr, frozen=True, eq=False, gc=False, metaclass=OverloadedMeta):
     span: Span
 
     def __post_init__(self) -> None:
-        if self.args.__class__ is not NodeTuple:
+        if type(self.args) is not NodeTuple:
             force_setattr(self, "args", NodeTuple(self.args))
 
     @staticmethod
@@ -185,7 +185,7 @@ class Submit(Expr, frozen=True, eq=False, gc=False, metaclass=OverloadedMeta):
 
     def __post_init__(self) -> None:
         for name in ("args", "deps"):
-            if getattr(self, name).__class__ is not NodeTuple:
+            if type(getattr(self, name)) is not NodeTuple:
                 force_setattr(self, name, NodeTuple(getattr(self, name)))
 
     @staticmethod

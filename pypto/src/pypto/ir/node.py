@@ -32,9 +32,20 @@ def make(cls: type, *fields: Any) -> Any:
 
 
 class NodeTuple(tuple):
-    """A stored sequence: immutable and hashable like a tuple, and equal to a list of equal elements."""
+    """A stored sequence: immutable and hashable like a tuple, and equal to a list of equal elements.
+
+    The public contract calls these fields lists, and visitors of users ask ``isinstance(value, list)`` before they
+    descend: a stored sequence answers yes to both ``list`` and ``tuple``.
+    """
 
     __slots__ = ()
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        return list
+
+    def __reduce__(self) -> tuple:
+        return NodeTuple, (tuple(self),)
 
     def __eq__(self, other: object) -> bool:
         return tuple.__eq__(self, tuple(other) if type(other) is list else other)
