@@ -44,3 +44,26 @@ class P:
     declared = next(line for line in lines if text in line)
     name = declared.split("=")[0].split()[-1]
     assert any(f"({name})" in line for line in lines), "the view is handed to the task"
+
+
+def test_an_atomic_assemble_outside_a_kernel_is_refused():
+    program = pl.parse("""
+import pypto.language as pl
+
+
+@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def kernel(self, a: pl.Tensor[[16, 16], pl.FP32], o: pl.Out[pl.Tensor[[16, 16], pl.FP32]]):
+        o = pl.store(pl.load(a, [0, 0], [16, 16]), [0, 0], o)
+        return o
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, x: pl.Tensor[[16, 16], pl.FP32], o: pl.Out[pl.Tensor[[16, 16], pl.FP32]]):
+        t = pl.create_tensor([16, 16], dtype=pl.FP32)
+        t = self.kernel(x, t)
+        o = pl.assemble(o, t, [0, 0], atomic=pl.AtomicType.Add)
+        return o
+""")
+    with pytest.raises(ValueError, match=r"pl\.at\(level=pl\.Level\.CORE_GROUP"):
+        orchestration_text(program)

@@ -223,6 +223,12 @@ class OrchestrationEmitter(ControlFlow):
             axes = ", ".join(str(_axis(a, len(var.type.shape))) for a in call.args[1:3])
             name = self._declare_tensor(var)
             self.line(f"ChipTensor {name} = {source}.transpose({axes});")
+        elif op == "tensor.assemble" and call.kwargs.get("atomic"):
+            raise user_error(
+                "An atomic tensor.assemble combines values on a core, and orchestration code only names memory; "
+                "move it into `with pl.at(level=pl.Level.CORE_GROUP):`",
+                span=span,
+            )
         elif op in ("tensor.assemble", "tensor.set_validshape"):
             self.tensors[var] = self.tensor(call.args[0])
         else:
