@@ -17,7 +17,7 @@ nox.options.sessions = ["lint", "tests", "e2e"]
 ROOT = Path(__file__).parent
 #: Packages in dependency order.
 PACKAGES = ("ptoas_bridge", "simpler_runtime", "pypto", "pypto_lib", "tools")
-TEST_TOOLS = ("pytest", "pytest-xdist", "hypothesis", "pytest-timeout", "jsonschema", "docker")
+TEST_TOOLS = ("pytest", "pytest-xdist", "hypothesis", "pytest-timeout", "jsonschema")
 LINT_TOOLS = ("ruff", "import-linter", "pyright[nodejs]")
 
 

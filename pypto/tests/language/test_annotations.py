@@ -155,5 +155,5 @@ def test_a_scalar_parameter_precedes_the_annotations_that_read_it():
     text = 'n = pl.dynamic("n")\n\n@pl.function\ndef f({}):\n    return x\n'
     scalar, shaped = "n: pl.Scalar[pl.INDEX]", "x: pl.Tensor[[n, 4], pl.FP32]"
     pl.parse(text.format(f"{scalar}, {shaped}"))
-    with pytest.raises(ParserTypeError, match="'n' has the name of a symbol .* an earlier parameter"):
+    with pytest.raises(ParserTypeError, match=r"'n' has the name of a symbol .* an earlier parameter"):
         pl.parse(text.format(f"{shaped}, {scalar}"))
