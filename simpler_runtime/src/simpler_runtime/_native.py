@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import threading
@@ -45,10 +46,24 @@ def library() -> ctypes.CDLL:
     global _library
     with _lock:
         if _library is None:
-            path = build_library(CSRC_DIR.glob("*.cpp"), include_dirs=[INCLUDE_DIR], name="the task runtime")
+            # -O3 makes the core slower to build and no faster.
+            path = build_library(
+                CSRC_DIR.glob("*.cpp"), include_dirs=[INCLUDE_DIR], flags=["-O2"], name="the task runtime"
+            )
             # Global: kernels resolve the weak functions of simulated_core.h against it.
             _library = _declare(ctypes.CDLL(str(path), mode=os.RTLD_GLOBAL | os.RTLD_NOW))
         return _library
+
+
+def load_in_background() -> None:
+    """Start loading (and building) the core while the caller does something else; errors show at the first use."""
+    if _library is None:
+        threading.Thread(target=_load_quietly, name="simpler-core", daemon=True).start()
+
+
+def _load_quietly() -> None:
+    with contextlib.suppress(Exception):
+        library()
 
 
 def _declare(lib: ctypes.CDLL) -> ctypes.CDLL:

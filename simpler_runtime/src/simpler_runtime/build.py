@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from simpler_runtime import _native
 from simpler_runtime.callables import DEFAULT_CONFIG, DEFAULT_ENTRY, ArgDirection, ChipCallable, CoreCallable
 from simpler_runtime.platforms import check_runtime, parse_platform
 from simpler_runtime.toolchain import INCLUDE_DIR, CompileUnit, compile_libraries
@@ -91,6 +92,7 @@ def build_callable(
                 name=kernel.name,
             )
         )
+    _native.load_in_background()  # whoever builds a callable is about to run it
     libraries = compile_libraries(units, jobs=jobs)
     children = [
         (

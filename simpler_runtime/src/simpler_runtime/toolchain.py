@@ -174,7 +174,11 @@ def compile_libraries(units: Sequence[CompileUnit], *, jobs: int | None = None) 
 def build_library(
     sources: Iterable[Path], *, include_dirs: Iterable[Path], flags: Iterable[str] = (), name: str
 ) -> Path:
-    """One shared library of several sources, compiled in parallel. Every file beside the sources counts as input."""
+    """One shared library of several sources. Every file beside the sources counts as input.
+
+    There are as many translation units as processors, each including several sources: headers are read and templates
+    instantiated once per unit, not once per source. So names must be unique across the sources.
+    """
     compiler = find_compiler()
     sources = sorted(sources)
     include_dirs = tuple(include_dirs)
@@ -187,17 +191,32 @@ def build_library(
         return target
     includes = [f"-I{directory}" for directory in include_dirs]
     with _work_dir() as work:
-        objects = [work / f"{source.stem}.o" for source in sources]
+        objects = []
+        for number, group in enumerate(_balanced(sources, len(os.sched_getaffinity(0)))):
+            text = "".join(f'#include "{source.resolve()}"\n' for source in group)
+            (work / f"part{number}.cpp").write_text(text)
+            objects.append(work / f"part{number}.o")
 
-        def compile_one(pair: tuple[Path, Path]) -> None:
-            source, output = pair
-            _run([*compiler.command, *command_flags, *includes, "-c", str(source), "-o", str(output)], source.name)
+        def compile_one(target: Path) -> None:
+            source = target.with_suffix(".cpp")
+            _run([*compiler.command, *command_flags, *includes, "-c", str(source), "-o", str(target)], name)
 
-        _parallel(compile_one, list(zip(sources, objects)), None)
+        _parallel(compile_one, objects, None)
         output = work / "library.so"
         _run([*compiler.command, "-shared", *map(str, objects), "-o", str(output), "-pthread", "-ldl"], name)
         _publish(output, target)
     return target
+
+
+def _balanced(sources: Sequence[Path], count: int) -> list[list[Path]]:
+    """At most ``count`` non-empty groups of about equal size."""
+    groups: list[list[Path]] = [[] for _ in range(min(count, len(sources)))]
+    weights = [0] * len(groups)
+    for source in sorted(sources, key=lambda path: path.stat().st_size, reverse=True):
+        lightest = weights.index(min(weights))
+        groups[lightest].append(source)
+        weights[lightest] += source.stat().st_size
+    return groups
 
 
 def store_binary(binary: bytes, suffix: str = ".so") -> Path:
