@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -77,7 +77,7 @@ class Contender:
     name: str
     folder: Path
     prepare: Callable[[Path], None]
-    steps: dict[str, list[str | Path] | Callable[[], None]]
+    steps: Mapping[str, Sequence[str] | Callable[[], None]]
 
 
 def ptows(folder: Path, repositories: Repositories) -> Contender:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +61,7 @@ class Remote:
     def url(self) -> str:
         return f"file://{self.bare}"
 
-    def commit(self, files: dict[str, str | None], message: str = "change", push: bool = True) -> str:
+    def commit(self, files: Mapping[str, str | None], message: str = "change", push: bool = True) -> str:
         """Writes (None: removes) files, commits, pushes; the commit."""
         for name, text in files.items():
             path = self.work / name

@@ -132,6 +132,13 @@ def test_a_byte_order_mark_and_windows_line_ends_stay(two):
     assert path.read_bytes() == b"\xef\xbb\xbf" + two.text(alpha=two.second).replace("\n", "\r\n").encode()
 
 
+def test_a_file_that_changed_since_it_was_read_is_not_edited():
+    text = "a: one\n# a comment that is long enough\n"
+    node = parse(b"# added above\na: one\n", "f").entries["a"][1]
+    with pytest.raises(PtowsError, match="cannot change f in place"):
+        replace_scalars(text, [(node, "two")], "f")
+
+
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=12)
 
 

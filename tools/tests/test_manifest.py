@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -183,7 +184,11 @@ def test_redaction(url, shown, locked):
 
 
 ENTRY = Entry("x", "repo", "git", "x", url="u", rev="a" * 40)
-AT = {"url": "u", "head": "b" * 40}
+
+
+def at(**state: Any) -> Presence:
+    """A checkout of the entry's remote, not at its pin."""
+    return Presence("checkout", url="u", head="b" * 40, **state)
 
 
 @pytest.mark.parametrize(
@@ -192,15 +197,15 @@ AT = {"url": "u", "head": "b" * 40}
         (Presence("missing"), "", "clone"),
         (Presence("empty"), "", "clone"),
         (Presence("foreign", why="a file"), "", "refuse"),
-        (Presence("checkout", **AT), "b" * 40, "keep"),
-        (Presence("checkout", **AT), "", "move"),
-        (Presence("checkout", **AT), "a" * 40, "move"),
-        (Presence("checkout", **AT, changed=("f",)), "b" * 40, "refuse"),
-        (Presence("checkout", **AT, staged=("f",)), "a" * 40, "refuse"),
-        (Presence("checkout", **AT, stashes=1), "b" * 40, "refuse"),
-        (Presence("checkout", **AT, operation="a merge"), "b" * 40, "refuse"),
-        (Presence("checkout", **AT, code_keys=("filter.x.clean",)), "b" * 40, "refuse"),
-        (Presence("checkout", **AT, moved_submodules=("s",)), "b" * 40, "refuse"),
+        (at(), "b" * 40, "keep"),
+        (at(), "", "move"),
+        (at(), "a" * 40, "move"),
+        (at(changed=("f",)), "b" * 40, "refuse"),
+        (at(staged=("f",)), "a" * 40, "refuse"),
+        (at(stashes=1), "b" * 40, "refuse"),
+        (at(operation="a merge"), "b" * 40, "refuse"),
+        (at(code_keys=("filter.x.clean",)), "b" * 40, "refuse"),
+        (at(moved_submodules=("s",)), "b" * 40, "refuse"),
         (Presence("checkout", url="u"), "", "refuse"),
         (Presence("checkout", url="other", head="b" * 40), "", "refuse"),
         (Presence("checkout", url="other", head="b" * 40, owner="x"), "", "move"),

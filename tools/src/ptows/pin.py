@@ -103,8 +103,8 @@ def _ask_remote(manifest: Manifest, entry: Entry, rev: str) -> str:
     """The commit of a branch or tag that is not present here."""
     patterns = (f"refs/heads/{rev}", f"refs/tags/{rev}", f"refs/tags/{rev}^{{}}")
     listing = transfer_output("ls-remote", "--", entry.url, *patterns, cwd=manifest.root)
-    lines = dict(reversed(line.split("\t", 1)) for line in listing.splitlines() if "\t" in line)
+    found = {name: commit for commit, _, name in (line.partition("\t") for line in listing.splitlines())}
     for name in (patterns[0], patterns[2], patterns[1]):
-        if name in lines:
-            return lines[name]
+        if name in found:
+            return found[name]
     raise PtowsError(f"no revision '{rev}' of '{entry.name}' here or at {redact(entry.url)}", "check its name")

@@ -52,7 +52,8 @@ def _show(console: Console, report, dry_run: bool) -> None:
     waiting = [outcome for outcome in outcomes if outcome.state.startswith("would")]
     if report.is_quiet and not waiting and not console.verbose:
         if not console.quiet:
-            console.print(f"nothing to do: {len(outcomes)} entries are as the manifest says")
+            many = "1 entry is" if len(outcomes) == 1 else f"{len(outcomes)} entries are"
+            console.print(f"nothing to do: {many} as the manifest says")
         return
     shown = outcomes if console.verbose else [o for o in outcomes if o.state not in ("kept", "verified")]
     if not console.quiet:

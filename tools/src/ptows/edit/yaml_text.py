@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from ptows.errors import PtowsError
 from ptows.manifest.document import Node, parse
 from ptows.manifest.load import plain
-
-_BARE = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
 
 
 def replace_scalars(text: str, changes: Sequence[tuple[Node, str]], file: str) -> str:
@@ -25,7 +22,7 @@ def replace_scalars(text: str, changes: Sequence[tuple[Node, str]], file: str) -
         result = result[: node.start] + _quoted(value, written[:1]) + result[node.end :]
     before, after = parse(text.encode(), file), parse(result.encode(), file)
     wanted = {(node.start, node.end): value for node, value in changes}
-    if not _equal_but(before, after, wanted):
+    if not wanted.keys() <= _places(before) or not _equal_but(before, after, wanted):
         raise PtowsError(f"cannot change {file} in place", "edit it by hand")
     return result
 
@@ -33,9 +30,16 @@ def replace_scalars(text: str, changes: Sequence[tuple[Node, str]], file: str) -
 def _quoted(value: str, quote: str) -> str:
     if quote == "'":
         return "'" + value.replace("'", "''") + "'"
-    if quote == '"' or not _BARE.fullmatch(value):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    return value
+    # Also in place of a bare word: YAML reads some words and hashes as something else than text.
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _places(node: Node) -> set[tuple[int, int]]:
+    """Positions of all scalar values: a file that changed since it was read has others."""
+    if node.kind == "scalar":
+        return {(node.start, node.end)}
+    children = [*node.items, *(value for _, value in node.entries.values())]
+    return set().union(*map(_places, children))
 
 
 def _equal_but(before: Node, after: Node, wanted: dict[tuple[int, int], str]) -> bool:

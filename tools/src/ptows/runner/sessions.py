@@ -132,9 +132,9 @@ def run_command(
     except OSError as error:
         return Ended(name, FAILED, code=127, output=f"{command[0]}: {error.strerror}\n")
     chunks: list[bytes] = []
-    stream = process.stdout
-    assert stream is not None
-    reader = threading.Thread(target=lambda: chunks.extend(iter(lambda: stream.read1(65536), b"")), daemon=True)
+    assert process.stdout is not None
+    pipe = process.stdout.fileno()
+    reader = threading.Thread(target=lambda: chunks.extend(iter(lambda: os.read(pipe, 65536), b"")), daemon=True)
     reader.start()
     while process.poll() is None:
         if stop.wait(0.05):
