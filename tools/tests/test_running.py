@@ -285,7 +285,7 @@ def test_review_hands_everything_to_the_script(five):
 
 def test_review_without_the_script_says_what_is_missing(five):
     answer = five.run("review", "simulate")
-    assert answer.code == 1 and ".github/scripts/simulate_codex_review.py" in answer.err
+    assert answer.code == 1 and ".github/scripts/simulate.py" in answer.err
     wrong = five.run("review", "publsh")
     assert wrong.code == 2 and "did you mean 'publish'?" in wrong.err
     assert "prepare" in five.run("review").out
