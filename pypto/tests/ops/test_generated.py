@@ -95,17 +95,20 @@ def test_stubs_know_every_name_they_use(path):
 @pytest.mark.parametrize("package", ["pypto.language", "pypto.language.op"])
 def test_package_stubs_offer_every_public_name(package):
     path = f"pypto/src/{package.replace('.', '/')}/__init__.pyi"
-    offered = set()
+    defined, offered = set(), set()
     for node in ast.parse(GENERATED[path]).body:
         if isinstance(node, ast.ImportFrom):
-            offered |= {a.asname for a in node.names}
-        elif isinstance(node, ast.Assign):
-            offered |= {n.id for n in ast.walk(node.targets[0]) if isinstance(n, ast.Name)}
+            defined |= {a.asname for a in node.names}
         elif isinstance(node, ast.AnnAssign):
-            offered.add(node.target.id)
+            defined.add(node.target.id)
+        elif ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node) == "__all__":
+            offered = set(ast.literal_eval(node.value))
+        elif isinstance(node, ast.Assign):
+            defined |= {n.id for n in ast.walk(node.targets[0]) if isinstance(n, ast.Name)}
+    assert offered == defined
     module = importlib.import_module(package)
-    submodules = {n for n in dir(module) if inspect.ismodule(getattr(module, n))}
-    assert set(module.__all__) - submodules <= offered
+    internal = {"op", "parser", "typing", "constructs", "arg_direction"}  # modules of the package itself
+    assert set(module.__all__) - internal <= offered
     assert all(hasattr(module, name) for name in offered)
 
 
