@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from pass_programs import A2A3, kernel, parse, run
 from pypto.backend import use_backend
+from pypto.ir.pass_manager import OptimizationStrategy, PassManager
 
+import pypto
 from pypto import ir, passes
 
 S = "pl.Scalar[pl.INDEX]"
@@ -124,3 +126,48 @@ def test_views_have_strides_that_cover_their_rows():
     assert "smaller than packed" in findings(P.TensorViewCanonical, with_strides(4, 1))[0]
     assert "innermost" in findings(P.TensorViewCanonical, with_strides(1, 4))[0]
     assert "stride is empty" in findings(P.TensorViewCanonical, with_strides(layout=ir.TensorLayout.DN))[0]
+
+
+def barrier_launch(width: str, options: str = ", sync_start=True", core_type: str = "aiv_only"):
+    """A vector kernel with a hard barrier, launched on ``width`` blocks."""
+    shape = "pl.Tensor[[6144, 128], pl.FP32]"
+    return parse(
+        f"""
+        @pl.function(type=pl.FunctionType.InCore)
+        def k(self, x: {shape}, o: pl.Out[{shape}]) -> {shape}:
+            i = pl.tile.get_block_idx()
+            t = pl.tile.load(x, [i * 128, 0], [128, 128])
+            pl.system.syncall(core_type="{core_type}")
+            o = pl.tile.store(t, [i * 128, 0], o)
+            return o
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(self, x: {shape}, o: pl.Out[{shape}]) -> {shape}:
+            with pl.spmd({width}{options}):
+                o = self.k(x, o)
+            return o
+        """
+    )
+
+
+@pytest.mark.parametrize(
+    ("program", "problem"),
+    [
+        (barrier_launch("48"), None),
+        (barrier_launch("pl.system.available_aiv_count()"), None),
+        (barrier_launch("8"), "fill all 48 AIV cores, got 8"),
+        (barrier_launch("48", ""), "sync_start=True"),
+        (barrier_launch("pl.system.available_cluster_count()"), "available_aiv_count"),
+        (barrier_launch("48", core_type="mix"), "can never complete"),
+    ],
+)
+def test_hard_barriers_need_every_core_at_once(program, problem):
+    def compile_it():
+        with use_backend(A2A3):
+            return PassManager.get_strategy(OptimizationStrategy.Default).run_passes(program)
+
+    if problem is None:
+        assert compile_it() is not None
+        return
+    with pytest.raises(pypto.Error, match=problem):
+        compile_it()

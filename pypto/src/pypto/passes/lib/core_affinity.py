@@ -29,6 +29,9 @@ class Affinity(IntFlag):
 _CORE_TYPES = {"aic": Affinity.CUBE, "aiv": Affinity.VECTOR}
 _CROSSINGS = ("tile.aiv_shard", "tile.aic_gather")
 
+#: Operators that return how many cores of a kind the device has: the widths of launches that fill it.
+CORE_COUNT_QUERIES = ("system.available_aiv_count", "system.available_cluster_count")
+
 
 def space_of(value) -> MemorySpace | None:
     """Memory space of a tile value, None for anything else."""

@@ -24,6 +24,7 @@ from pypto.ir.stmt import (
 )
 from pypto.ir.types import ScalarType, TensorType, TupleType, scalar_type
 from pypto.ops.registry import op_ref
+from pypto.passes.lib.core_affinity import CORE_COUNT_QUERIES
 from pypto.passes.lib.lineage import Lineage
 from pypto.passes.lib.op_facts import is_user_call
 from pypto.passes.lib.rewrite import with_body
@@ -68,6 +69,8 @@ class _Guards:
 
     def _may_be_empty(self, call: Call | Submit) -> bool:
         count = block_count(call)
+        if isinstance(count, Call) and count.op.name in CORE_COUNT_QUERIES:
+            return False  # every device has cores
         return count is not None and not self._facts.can_prove_greater_equal(count, 1)
 
     def _nested(self, stmt: Stmt) -> Stmt:

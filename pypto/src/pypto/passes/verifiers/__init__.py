@@ -1,3 +1,3 @@
 """Verifiers: one function per IR property, registered on import."""
 
-from pypto.passes.verifiers import control_flow, definitions, dispatch, functions, lanes, ssa, tile, types
+from pypto.passes.verifiers import control_flow, definitions, dispatch, functions, lanes, occupancy, ssa, tile, types
