@@ -399,7 +399,14 @@ def test_bad_anchor_batch_is_posted_again_in_the_summary(host, run) -> None:
     host.rules.append(Rule("POST", REVIEWS, status=422))
     assert "COMMENT" in run(review_of(finding()))
     assert "comments" not in host.requests("POST", REVIEWS)[1]["body"]
-    assert "Wrong stride" in host.reviews[7][0]["body"]
+    assert "Wrong stride" in host.reviews[7][0]["body"] and f"/blob/{HEAD}/lib/copy.py#L1" in host.reviews[7][0]["body"]
+
+
+def test_any_other_end_after_posting_takes_the_approval_back(host, run, monkeypatch) -> None:
+    monkeypatch.setattr(publisher, "still_valid", lambda *a: (_ for _ in ()).throw(publisher.Terminated("stopped")))
+    with pytest.raises(publisher.Terminated):
+        run(PASS)
+    assert [r["state"] for r in host.reviews[7]] == ["DISMISSED"]
 
 
 def test_too_large_rendering_is_refused(host, run) -> None:

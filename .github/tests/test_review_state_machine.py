@@ -48,17 +48,37 @@ class WatchedHost(FakeGitHub):
 
 
 CHANGES = st.sampled_from(["push", "retarget", "advance", "rewrite", "draft", "close", "reopen"])
-DISTURBANCES = st.none() | st.fixed_dictionaries(
-    {
-        "method": st.sampled_from(["GET", "POST", "PUT"]),
-        "path": st.sampled_from([r"/pulls/7$", "/compare/", "/files", "/comments", "/reviews$", "dismissals"]),
-        "nth": st.integers(1, 5),
-        "kind": st.sampled_from(
-            ["change", "change after", "500", "502 applied", "403", "422", "drop", "drop applied", "garbage"]
-        ),
-        "times": st.sampled_from([1, 1, 2, 9]),
-        "change": CHANGES,
-    }
+#: Requests of a publication and how often each occurs.
+PLACES = st.sampled_from(
+    [
+        *[("GET", r"/pulls/7$", nth) for nth in (1, 2, 3)],
+        *[("GET", "/compare/", nth) for nth in (1, 2, 3, 4)],
+        *[("POST", r"/reviews$", nth) for nth in (1, 1, 1, 2)],
+        *[("GET", r"/reviews$", nth) for nth in (1, 2, 3)],
+        ("PUT", "dismissals", 1),
+        ("PUT", "dismissals", 2),
+        ("GET", "/files", 1),
+        ("GET", "/comments", 1),
+    ]
+)
+FAULTS = [
+    "change",
+    "change",
+    "change after",
+    "change after",
+    "500",
+    "502 applied",
+    "403",
+    "422",
+    "drop",
+    "drop applied",
+    "garbage",
+]
+DISTURBANCES = st.lists(
+    st.fixed_dictionaries(
+        {"place": PLACES, "kind": st.sampled_from(FAULTS), "times": st.sampled_from([1, 1, 2, 9]), "change": CHANGES}
+    ),
+    max_size=2,
 )
 ANSWERS = st.sampled_from(["pass", "pass", "pass", "findings", "incomplete", "invalid", "huge"])
 
@@ -176,15 +196,25 @@ class ReviewLife(RuleBasedStateMachine):
         path.write_text(json.dumps(review))
         return path
 
-    @rule(enabled=st.sampled_from([True, True, True, False]), disturbance=DISTURBANCES, pick=st.integers(0, 3))
-    def publish_review(self, enabled: bool, disturbance: dict | None, pick: int) -> None:
+    @rule(answer=ANSWERS, disturbances=DISTURBANCES)
+    def whole_run(self, answer: str, disturbances: list) -> None:
+        """A run on a healthy pull request, so that the interesting moments are reached often."""
+        if self.pull["base"]["ref"] != "main":
+            self.change("retarget")
+        self.pull.update(state="open", draft=False)
+        self.host.actions_may_approve = True
+        self.prepare_review(answer)
+        self.publish_review(True, disturbances, len(self.pending) - 1)
+
+    @rule(enabled=st.sampled_from([True, True, True, False]), disturbances=DISTURBANCES, pick=st.integers(0, 3))
+    def publish_review(self, enabled: bool, disturbances: list, pick: int) -> None:
         """A publication, possibly with a race or a failure at one request."""
         if not self.pending:
             return
         run, head, base, base_ref, answer = self.pending.pop(pick % len(self.pending))
         self.patch.setenv("GH_TOKEN", "publish-token")
         self.patch.setenv("GITHUB_RUN_ID", str(run))
-        self.host.rules = [self.rule_for(disturbance)] if disturbance else []
+        self.host.rules = [self.rule_for(disturbance) for disturbance in disturbances]
         before = {review["id"] for review in self.host.standing_approvals()}
         moments: list = []
 
@@ -239,7 +269,7 @@ class ReviewLife(RuleBasedStateMachine):
             assert result.startswith("skipped") and not mine
 
     def rule_for(self, planned: dict) -> Rule:
-        kind, method, path, nth = planned["kind"], planned["method"], planned["path"], planned["nth"]
+        kind, (method, path, nth) = planned["kind"], planned["place"]
         if kind == "change":
             return Rule(method, path, nth, mutate=lambda host: self.change(planned["change"]))
         if kind == "change after":
