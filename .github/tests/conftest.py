@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 GITHUB = Path(__file__).resolve().parents[1]
-SCRIPTS = GITHUB / "scripts"
 sys.dont_write_bytecode = True
-for folder in (SCRIPTS, GITHUB / "bench", Path(__file__).resolve().parent):
+for folder in (GITHUB / "scripts", GITHUB / "bench", GITHUB / "tests"):
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-
-from conftest import GITHUB
+from places import GITHUB
 
 ROOT = GITHUB.parent
 ENGLISH = (ROOT / "docs" / "en" / "pr_review.md").read_text(encoding="utf-8")

@@ -11,10 +11,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from places import GITHUB
 from review_container import agent_arguments
 from review_output import extract_session, load_review
-
-from conftest import GITHUB
 
 CODEX = shutil.which("codex")
 pytestmark = pytest.mark.skipif(

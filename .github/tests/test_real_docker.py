@@ -21,8 +21,7 @@ import review_container as container
 import run_codex_review as driver
 from fake_github import HEAD
 from manage_codex_review_session import LABEL, manage_session, volume_names
-
-from conftest import GITHUB
+from places import GITHUB
 
 SESSION = "01234567-89ab-cdef-0123-456789abcdef"
 IMAGE = "bench/review:local"

@@ -15,8 +15,7 @@ import codex_review_common as common
 import pytest
 from codex_review_common import MARKER, ApiError, github_api, read
 from fake_github import BASE, HEAD, FakeGitHub, Rule, serve
-
-from conftest import SCRIPTS
+from places import SCRIPTS
 
 GH = shutil.which("gh")
 pytestmark = pytest.mark.skipif(GH is None, reason="gh is missing: apt-get install gh (or .github/tests/install.sh)")

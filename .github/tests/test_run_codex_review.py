@@ -17,9 +17,8 @@ import pytest
 import review_checkout
 from fake_github import FakeGitHub, serve
 from leak_filter import leak_patterns, leaks
+from places import GITHUB, SCRIPTS
 from review_checkout import Git, make_checkout, remove_tree
-
-from conftest import GITHUB, SCRIPTS
 
 SESSION = "01234567-89ab-cdef-0123-456789abcdef"
 SECRET = "sk-refresh-0123456789+/abcdef-0123456789"

@@ -14,9 +14,8 @@ import pytest
 import simulate
 from codex_review_common import MARKER, ApiError
 from fake_github import FakeGitHub
+from places import SCRIPTS
 from test_workflow import RETARGET, started
-
-from conftest import SCRIPTS
 
 HOST = FakeGitHub()
 HOST.add_pull()

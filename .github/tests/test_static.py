@@ -19,9 +19,8 @@ import pytest
 from check import schema_facts
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from places import GITHUB, SCRIPTS
 from review_output import validate_review
-
-from conftest import GITHUB, SCRIPTS
 
 HOST_SCRIPTS = sorted([*SCRIPTS.glob("*.py"), *GITHUB.glob("codex-review/*.py"), *GITHUB.glob("bench/fake_*.py")])
 HOST_SCRIPTS = [path for path in HOST_SCRIPTS if path.name != "fake_docker.py"]

@@ -13,10 +13,9 @@ import yaml
 from codex_review_common import MARKER
 from expressions import condition
 from fake_github import FakeGitHub, serve
+from places import GITHUB
 from test_run_codex_review import PASS, SESSION, Bench, Upstream, message_events
 from workflow_runner import Run
-
-from conftest import GITHUB
 
 TEXT = (GITHUB / "workflows" / "codex-review.yml").read_text(encoding="utf-8")
 WORKFLOW = yaml.safe_load(TEXT)
