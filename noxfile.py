@@ -35,7 +35,7 @@ def workers() -> str:
 @nox.session
 def tests(session: nox.Session) -> None:
     """Unit tests of every package; arguments are paths or pytest options."""
-    install(session, *TEST_TOOLS)
+    install(session, *TEST_TOOLS, "-r", ".github/tests/requirements.txt")
     packages = [f"{package}/tests" for package in PACKAGES] + [".github/tests"]
     paths = session.posargs or [p for p in packages if (ROOT / p).exists()]
     session.run("python", "-m", "pytest", "-n", workers(), "--dist", "worksteal", *paths)
