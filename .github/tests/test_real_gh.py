@@ -14,7 +14,8 @@ from pathlib import Path
 import codex_review_common as common
 import pytest
 from codex_review_common import MARKER, ApiError, github_api, read
-from fake_github import BASE, HEAD, FakeGitHub, Rule, serve
+from fake_github import BASE, HEAD, FakeGitHub, Rule
+from fake_server import serve
 from places import SCRIPTS
 
 GH = shutil.which("gh")

@@ -98,6 +98,6 @@ def test_anchors_of_real_patches_are_exact_and_damaged_ones_have_none(old, new, 
 
 
 def whole_hunks(body: list) -> list:
-    """Anchors of the patch cut exactly before a hunk: complete in itself, so nothing in it shows that more was there."""
+    """Anchors of the patch cut exactly before a hunk: whole in itself, so nothing shows that more was there."""
     cuts = [n for n, line in enumerate(body) if line.startswith("@@ -") and n]
     return [patch_lines("\n".join(body[:n])) for n in cuts]

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 import review_checkout
-from fake_github import FakeGitHub, serve
+from fake_github import FakeGitHub
+from fake_server import serve
 from leak_filter import leak_patterns, leaks
 from places import GITHUB, SCRIPTS
 from review_checkout import Git, make_checkout, remove_tree

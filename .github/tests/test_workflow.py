@@ -12,7 +12,8 @@ import pytest
 import yaml
 from codex_review_common import MARKER
 from expressions import condition
-from fake_github import FakeGitHub, serve
+from fake_github import FakeGitHub
+from fake_server import serve
 from places import GITHUB
 from test_run_codex_review import PASS, SESSION, Bench, Upstream, message_events
 from workflow_runner import Run
