@@ -229,9 +229,16 @@ class ReviewLife(RuleBasedStateMachine):
             )
 
         posted: list = []
+        current: list = []
 
         def watch(method: str, path: str) -> None:
             moments.append(valid())
+            if method == "GET" and path.endswith("/pulls/7"):
+                live = self.pull
+                ready = live["state"] == "open" and not live["draft"]
+                current.append(ready and (live["head"]["sha"], live["base"]["ref"]) == (head, base_ref))
+            if method == "POST" and path.endswith("/reviews") and not posted:
+                assert current[-1:] == [True], "posted for a state that the last look had shown to be gone"
             if method == "POST" and path.endswith("/reviews"):
                 posted.append(len(moments))
 
