@@ -163,3 +163,49 @@ def _own_git_settings(monkeypatch):
 @pytest.fixture
 def world(tmp_path) -> World:
     return World(tmp_path)
+
+
+NOXFILE = """\
+import os, pathlib, nox
+nox.options.default_venv_backend = "none"
+
+@nox.session
+def tests(session):
+    for path in session.posargs:
+        folder = pathlib.Path(path)
+        if path == ".":
+            continue
+        log = pathlib.Path("order.txt")
+        with log.open("a") as stream:
+            stream.write(os.environ["PTOWS_PACKAGE"] + " " + path + "\\n")
+        print("testing", path)
+        if (folder.parent / "fails").exists():
+            session.error("told to fail")
+
+@nox.session
+def e2e(session):
+    print("end to end of", os.environ.get("PTOWS_PACKAGE"), session.posargs)
+"""
+
+
+@pytest.fixture
+def five(world) -> World:
+    """The shape of the real workspace: five tree packages in a repository with one commit."""
+    graph = {"ptoas_bridge": [], "simpler_runtime": [], "pypto": ["ptoas_bridge", "simpler_runtime"]}
+    graph |= {"pypto_lib": ["pypto"], "ptows": []}
+    lines = ["workspace: 1", "name: pto", "packages:"]
+    for name, needs in graph.items():
+        (world.root / name / "tests").mkdir(parents=True)
+        (world.root / name / "code.py").write_text("x = 1\n")
+        (world.root / name / "tests" / "test_x.py").write_text("")
+        project = f'[project]\nname = "{name}"\nversion = "0.1.0"\n'
+        (world.root / name / "pyproject.toml").write_text(project)
+        lines.append(f'  {name}: {{path: {name}, version: "0.1.0", depends: [{", ".join(needs)}]}}')
+    lines += ["sessions:", "  tests: {packages: all}", "  e2e: {packages: [pypto_lib]}"]
+    world.manifest("\n".join(lines) + "\n")
+    (world.root / "noxfile.py").write_text(NOXFILE)
+    (world.root / ".gitignore").write_text("order.txt\n.nox/\nbuild/\n__pycache__/\n")
+    subprocess.run(["git", "init", "-q"], cwd=world.root, check=True)
+    world.git(".", "add", "-A")
+    world.git(".", "commit", "-qm", "first")
+    return world
