@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ptows.errors import PtowsError, RefusedError
-from ptows.git.checkout import examine, is_branch, local_commits, resolve
+from ptows.git.checkout import examine, identify, is_branch, local_commits, resolve
 from ptows.git.command import Cancelled
 from ptows.git.overwrite import in_the_way
 from ptows.git.transfer import Link, clone, leftovers, remove_tree, resolve_or_fetch, set_url
@@ -76,7 +76,8 @@ def _sync(entry: Entry, path: Path, link: Link, offline: bool, dry_run: bool) ->
     if not dry_run:
         for rest in leftovers(path):
             remove_tree(rest)
-    if (interrupted := unfinished(path)) is not None:
+    # Recovery runs git too: not in a checkout whose configuration could run code; that one is refused below.
+    if (interrupted := unfinished(path)) is not None and not identify(path).code_keys:
         if dry_run:
             return Outcome(entry.name, "would recover", detail="an interrupted sync")
         finish(entry, path, interrupted, link)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ptows.errors import PtowsError
 from ptows.manifest import Entry
-from ptows.project import Environment, Project, install_state, normalised, read_project
+from ptows.project import Environment, Project, install_state, read_project
 from ptows.redact import redact
 
 _RECORD = "installed.json"
@@ -106,13 +106,3 @@ def drift(entry: Entry, root: Path) -> str:
     if project is None or not project.version or project.version == entry.version:
         return ""
     return f"version is {entry.version} in the manifest and {project.version} in {entry.path}/pyproject.toml"
-
-
-def distribution_names(packages: Sequence[Entry], root: Path) -> dict[str, str]:
-    """Normalised distribution name to entry name."""
-    found = {}
-    for entry in packages:
-        project = read_project(root / entry.path)
-        if project is not None:
-            found[normalised(project.name)] = entry.name
-    return found
