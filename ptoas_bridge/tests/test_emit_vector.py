@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pto_text import ADD_KERNEL, PV, TB, VECTOR, VIEWS, kernel, tile
 
 import ptoas_bridge
@@ -70,6 +72,22 @@ def test_runtime_extent_makes_dynamic_shape_and_strides():
     assert "pto::Shape<1, 1, 1, -1, 32>(1, 1, 1, v3, 32)" in cpp
     assert "pto::Stride<-1, -1, -1, -1, -1>(" in cpp
     assert "BLayout::RowMajor, -1, 32, SLayout::NoneBox, 512, PadValue::Null, CompactMode::Null>(v3);" in cpp
+
+
+def test_windows_that_only_run_time_values_place_are_checked():
+    body = (
+        VIEWS
+        + f"""\
+  %w = pto.partition_view %xv, offsets = [%n, %c0], sizes = [%c1, %c32] : !pto.tensor_view<?x?xf32> -> {PV1} loc("k.py":6:3)
+  %t = pto.alloc_tile addr = %a0 : {tile(1)}
+  pto.tload ins(%w : {PV1}) outs(%t : {tile(1)})"""  # noqa: E501
+    )
+    cpp = emit(kernel(body, args="%x: !pto.ptr<f32>, %y: !pto.ptr<f32>, %n: index"))
+    checks = [line.strip() for line in cpp.split("\n") if line.strip().startswith("PTOAS_CHECK_WINDOW(")]
+    assert len(checks) == 1
+    assert re.fullmatch(r'PTOAS_CHECK_WINDOW\("xv", 0, v3, v\d, v\d, "k.py:6:3"\);', checks[0])
+    assert "#if defined(PTO_CHECK_WINDOW)" in cpp
+    assert "PTOAS_CHECK_WINDOW" not in emit(ADD_KERNEL)
 
 
 def test_scalar_constant_and_scalar_operand():

@@ -30,6 +30,14 @@ static AICORE inline void PTOAS__DCCI_SINGLE_CACHE_LINE(Ptr ptr) {
 """
 
 HELPERS = {
+    "PTOAS_CHECK_WINDOW": """\
+// The CPU headers check that windows stay inside their tensors; elsewhere this costs nothing.
+#if defined(PTO_CHECK_WINDOW)
+#define PTOAS_CHECK_WINDOW PTO_CHECK_WINDOW
+#else
+#define PTOAS_CHECK_WINDOW(...)
+#endif
+""",
     "ptoas_bitcast": """\
 template <typename To, typename From>
 static AICORE inline To ptoas_bitcast(From from) {

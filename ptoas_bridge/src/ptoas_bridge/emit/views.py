@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from ..dialect import types as T
@@ -10,6 +11,9 @@ from ..errors import UnsupportedFeatureError
 from ..passes.storage import slot_bytes
 from .cpp_types import cpp_type, tile_type
 from .function import FunctionEmitter, emits
+
+#: What compilers append to the name of a user's tensor.
+_SUFFIXES = re.compile(r"(__(ssa|iter|rv|phi)_v\d+)?_view$")
 
 # --- global memory -----------------------------------------------------------------------------------------------
 
@@ -25,6 +29,7 @@ class View:
 
     pointer: str
     shape: list[str]
+    shape_constants: list[int | None]
     strides: list[str]
     stride_constants: list[int | None]
     layout: str
@@ -42,6 +47,7 @@ def view_of(e: FunctionEmitter, value: Value) -> View:
     found = e.views[value] = View(
         e.use(op.ins[0]),
         [e.use(v) for v in op.named["shape"]],
+        [constant_of(v) for v in op.named["shape"]],
         [e.use(v) for v in op.named["strides"]],
         [constant_of(v) for v in op.named["strides"]],
         layout_of(value),
@@ -80,7 +86,8 @@ def declare_view(e: FunctionEmitter, value: Value, layout: str) -> View:
     names = [e.fresh() for _ in range(1 + 2 * rank)]
     e.line(f"__gm__ {elem}* {names[0]};")
     e.line(f"int64_t {', '.join(names[1:])};")
-    view = View(names[0], names[1 : rank + 1], names[rank + 1 :], [None] * rank, layout, elem)
+    unknown: list[int | None] = [None] * rank
+    view = View(names[0], names[1 : rank + 1], unknown, names[rank + 1 :], unknown, layout, elem)
     e.views[value] = view
     return view
 
@@ -92,7 +99,24 @@ def _five(values: list, fill) -> list:
 @emits("pto.partition_view")
 def _partition_view(e: FunctionEmitter, op: Operation) -> None:
     if e.uses.get(op.result):
-        _global_tensor(e, op.result, view_of(e, op.ins[0]), op.named["offsets"], op.named["sizes"])
+        view = view_of(e, op.ins[0])
+        _check_window(e, op, view)
+        _global_tensor(e, op.result, view, op.named["offsets"], op.named["sizes"])
+
+
+def _check_window(e: FunctionEmitter, op: Operation, view: View) -> None:
+    """Run-time checks of the extents that only run-time values decide: a window may not leave its tensor."""
+    for dim, (offset, size) in enumerate(zip(op.named["offsets"], op.named["sizes"])):
+        start, count, extent = constant_of(offset), constant_of(size), view.shape_constants[dim]
+        if None not in (start, count, extent) and start >= 0 and start + count <= extent:
+            continue
+        size_text, extent_text = e.use(size), view.shape[dim]
+        if start == 0 and size_text == extent_text:
+            continue
+        e.helpers.add("PTOAS_CHECK_WINDOW")
+        name = _SUFFIXES.sub("", op.ins[0].name.lstrip("%"))
+        place = (e.module.location(op.loc) or "").replace('"', "")
+        e.line(f'PTOAS_CHECK_WINDOW("{name}", {dim}, {e.use(offset)}, {size_text}, {extent_text}, "{place}");')
 
 
 def _global_tensor(e: FunctionEmitter, value: Value, view: View, offsets: list[Value], sizes: list[Value]) -> None:

@@ -36,7 +36,19 @@ struct Extents {
     int64_t values[5];
 };
 
+// A window [offset, offset + size) of one dimension of a tensor must lie inside [0, extent).
+inline void check_window(const char* tensor, int dim, int64_t offset, int64_t size, int64_t extent, const char* place) {
+    if (__builtin_expect(size > 0 && (offset < 0 || offset + size > extent), 0)) {
+        fail("an access to '%s' leaves the tensor in dimension %d: offset %lld + extent %lld exceeds %lld%s%s%s", tensor,
+             dim, static_cast<long long>(offset), static_cast<long long>(size), static_cast<long long>(extent),
+             place[0] ? " [" : "", place, place[0] ? "]" : "");
+    }
+}
+
 }  // namespace isa
+
+// For generated code; it is defined only here, so that the same code compiles against other headers.
+#define PTO_CHECK_WINDOW ::pto::isa::check_window
 
 template <int64_t N0 = DYNAMIC, int64_t N1 = DYNAMIC, int64_t N2 = DYNAMIC, int64_t N3 = DYNAMIC, int64_t N4 = DYNAMIC>
 struct Shape : isa::Extents<N0, N1, N2, N3, N4> {
