@@ -386,6 +386,10 @@ PIPES = {
         "cannot mix 'split = 0' with 'split = 1'",
     ),
     "wrong side": (pipe("  §pto.tfree_from_aic {split = 0}"), "must be inside a vector kernel function or section"),
+    "producer": (
+        pipe(f"  §pto.tpush_to_aiv(%t0 : {ACC}) {{split = 0}}").replace(ACC, LEFT),
+        "must map to a supported producer pipe",
+    ),
     "undeclared pipe": (pipe(f"  §pto.tpush_to_aiv(%t0 : {ACC}) {{id = 3}}"), "uses pipe id 3"),
     "direction": (pipe("", "dir_mask = 4, slot_size = 4096").replace("pto.aic_init", "§pto.aic_init"), "'dir_mask' to"),
     "local slots": (

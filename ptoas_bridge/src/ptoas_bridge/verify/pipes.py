@@ -52,6 +52,17 @@ def _split(c: Checker, op: Operation) -> None:
         c.fail(op, f"expects 'split' to be 0, 1, 2, 3, or 4, got {split}")
 
 
+@rule("tpush_to_aiv", "tpush_to_aic")
+def _push(c: Checker, op: Operation) -> None:
+    t, wanted = op.ins[0].type, "acc" if op.name == "pto.tpush_to_aiv" else "vec"
+    if isinstance(t, T.TileType) and t.loc != wanted:
+        c.fail(
+            op, "tile type must map to a supported producer pipe",
+            f"only '{wanted}' tiles can be sent to the other core, got '{t.loc}'; load the tensor into the memory of "
+            "the core that uses it",
+        )  # fmt: skip
+
+
 @rule("tpop_from_aic", "tpop_from_aiv")
 def _pop(c: Checker, op: Operation) -> None:
     t = op.result.type
