@@ -87,6 +87,13 @@ class TaskEmission:
         function = self.emitter.program.get_function(call.op.name) if isinstance(call.op, GlobalVar) else None
         if function is None:
             raise InternalError(f"call of unknown function '{call.op.name}'", span=call.span)
+        if function.func_type is FunctionType.Orchestration:
+            caller = self.emitter.function.name
+            raise user_error(
+                f"orchestration function '{caller}' calls the orchestration function '{function.name}', but it can "
+                "only start kernels; make the callee @pl.inline, or an InCore function",
+                span=call.span,
+            )
         return function
 
     def _launch(self, callee: Function, call: Call | Submit) -> tuple[Launch, Expr | None, Function | None]:

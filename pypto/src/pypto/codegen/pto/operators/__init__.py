@@ -11,9 +11,9 @@ from typing import Any
 from pypto.codegen.pto.kernel import KernelEmitter, TileHandle
 from pypto.codegen.pto.scalars import operand, typed_value
 from pypto.codegen.pto.types import signless_text
-from pypto.errors import InternalError
+from pypto.errors import InternalError, user_error
 from pypto.ir import DataType, Expr, Span, TileType, Var
-from pypto.ir.expr import Call
+from pypto.ir.expr import Call, GlobalVar
 from pypto.ir.types import ScalarType
 from pypto.ops.registry import get_op
 
@@ -62,6 +62,12 @@ def call_span(stmt_span: Span, call: Call) -> Span:
 
 def emit_call(emitter: KernelEmitter, call: Call, result: Var | None, span: Span) -> None:
     """Lines of a tile, tensor or effect-only operator call."""
+    if isinstance(call.op, GlobalVar):
+        raise user_error(
+            f"kernel '{emitter.function.name}' calls function '{call.op.name}', but a kernel cannot call other "
+            "functions; make the callee @pl.inline, or call it from the orchestration",
+            span=call_span(span, call),
+        )
     emission = EMISSIONS.get(call.op.name, _plain)
     emission(emitter, call, result, span)
 
