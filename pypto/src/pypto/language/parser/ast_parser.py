@@ -92,6 +92,7 @@ class ASTParser(
         options = signature.options
         try:
             self.func_attrs.update(options.attrs)
+            self._check_return(node, signature)
             body, bound_at_run_time = self._body(node, options)
             attrs = self.normalized_attrs()
             if not options.auto_scope:
@@ -117,6 +118,20 @@ class ASTParser(
         except Exception as error:
             message = concise_error_message(error, strip_trailing_span=True)
             raise ParserSyntaxError(f"Failed to parse function '{node.name}': {message}") from error
+
+    def _check_return(self, node: ast.FunctionDef, signature: Signature) -> None:
+        """Results that are declared must be returned, except where the body is a declaration or a host program."""
+        options = signature.options
+        if not signature.return_types or options.level is Level.HOST or options.external_source is not None:
+            return
+        if any(isinstance(n, ast.Return) for n in ast.walk(node)):
+            return
+        if all(_is_text(s) or _is_ellipsis(s) or isinstance(s, ast.Pass) for s in node.body):
+            return
+        raise self.fail(
+            ParserSyntaxError, f"Function '{node.name}' declares a result but has no return statement", node.returns,
+            hint="End it with `return <value>`, or leave out the annotation after `->`",
+        )  # fmt: skip
 
     def _body(self, node: ast.FunctionDef, options: FunctionOptions) -> tuple[Stmt, bool]:
         """(body, must be bound at run time)."""

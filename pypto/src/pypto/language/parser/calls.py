@@ -10,7 +10,7 @@ from pypto.ir.enums import FunctionType, Level, Role
 from pypto.ir.expr import Call, ConstInt, Expr, GlobalVar, Var
 from pypto.ir.node import make
 from pypto.ir.program import Function
-from pypto.ir.types import ScalarType, TupleType, Type, UnknownType
+from pypto.ir.types import ScalarType, ShapedType, TupleType, Type, UnknownType
 from pypto.language.parser.base import ParserBase
 from pypto.language.parser.context import Signature, signature_of
 from pypto.language.parser.diagnostics import (
@@ -22,6 +22,7 @@ from pypto.language.parser.diagnostics import (
 )
 from pypto.language.parser.inline_templates import InlineFunction
 from pypto.language.parser.names import MISSING
+from pypto.language.parser.type_consistency import type_text
 
 _REGION_OPS = ("aiv_shard", "aic_gather")
 _REGION_PATHS = {f"{root}.{name}" for root in ("pl", "pl.tensor", "pl.tile") for name in _REGION_OPS}
@@ -163,6 +164,7 @@ class CallsMixin(ParserBase):
                 node,
                 hint=f"Parameters: {', '.join(p.name_hint for p in callee.params)}",
             )
+        self._check_kinds(callee, args, node)
         if unordered:
             attrs.setdefault("arg_direction_overrides", unordered)
         dumps = self.tagged_for_dump(args)
@@ -171,6 +173,20 @@ class CallsMixin(ParserBase):
         self._check_symbols(callee, args, node)
         kind = self.result_type(callee, args)
         return make(Call, GlobalVar(callee.name), tuple(args), {}, attrs, kind, self.span(node))
+
+    def _check_kinds(self, callee: Signature, args: list[Expr], node: ast.Call) -> None:
+        """Tensors for tensor parameters, numbers for scalar ones."""
+        for position, (param, arg) in enumerate(zip(callee.params, args), 1):
+            kinds = (param.type, arg.type)
+            if not any(isinstance(k, ScalarType) for k in kinds) or not any(isinstance(k, ShapedType) for k in kinds):
+                continue
+            remedy = "Pass a tensor" if isinstance(param.type, ShapedType) else "Read one element: pl.read(tensor, [i])"
+            raise ParserTypeError(
+                f"Argument {position} of '{callee.name}' is {type_text(arg.type)}, but parameter "
+                f"'{param.name_hint}' is {type_text(param.type)}",
+                arg.span if arg.span.is_valid() else self.span(node),
+                hint=remedy,
+            )
 
     def _check_symbols(self, callee: Signature, args: list[Expr], node: ast.Call) -> None:
         """One symbol of the callee may not stand for two different constants."""

@@ -330,6 +330,11 @@ class TypeResolver:
 
     def _dim_value(self, value: Any, what: str, node: ast.AST) -> Any:
         if isinstance(value, int) and not isinstance(value, bool):
+            if value < 0:
+                raise self.fail(
+                    f"{what} must not be negative, got {value}", node,
+                    hint="A size that is known at run time only is a pl.dynamic() symbol",
+                )  # fmt: skip
             return value
         if isinstance(value, DynVar):
             return value.var
