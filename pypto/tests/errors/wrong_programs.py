@@ -101,6 +101,10 @@ ANNOTATIONS = [
         params="x: pl.Tensor[['n', 8], pl.FP32]", mark="  #!", caret="'n'",
     ),
     function(
+        "negative_extent", "ParserTypeError", "must not be negative, got -8", "return x",
+        params="x: pl.Tensor[[-8, 8], pl.FP32]", mark="  #!", caret="-8", hint="pl.dynamic()",
+    ),
+    function(
         "inout_scalar", "ParserTypeError", "Scalar parameters cannot have InOut direction", "return n",
         params="n: pl.InOut[pl.Scalar[pl.INT32]]", mark="  #!",
     ),
@@ -349,6 +353,12 @@ MEMORY = [
         caret="pl.move", hint="acc->left", args="ARGS = [torch.ones(64, 64), torch.zeros(64, 64)]",
     ),
     kernel(
+        "vector_operator_on_a_cube_operand", "PartialCodegenError", "must map to a supported producer pipe",
+        "a = pl.load(x, [0, 0], [64, 64], target_memory=pl.Mem.Mat)\nd = pl.move(a, target_memory=pl.Mem.Left)\n"
+        "y = pl.store(pl.exp(d), [0, 0], y)",
+        hint="got 'left'", args="ARGS = [torch.ones(64, 64), torch.zeros(64, 64)]",
+    ),
+    kernel(
         "operand_does_not_fit_into_left", "ValueError", "Left",
         "a = pl.load(x, [0, 0], [256, 256], target_memory=pl.Mem.Mat)\nd = pl.move(a, target_memory=pl.Mem.Left)\n"
         "r = pl.move(a, target_memory=pl.Mem.Right)\nc = pl.matmul(d, r)  #!\ny = pl.store(c, [0, 0], y)",
@@ -393,6 +403,29 @@ CALLS = [
     ),
     call(
         "keyword", "ParserTypeError", "does not accept keyword argument 'y'", "y = self.k(x, y=y)",
+    ),
+    call(
+        "number_for_a_tensor", "ParserTypeError", "parameter 'y' is pl.Tensor[[32, 64], pl.FP32]", "y = self.k(x, 3)",
+        caret="3", hint="Pass a tensor",
+    ),
+    call(
+        "orchestration_calls_itself", "PartialCodegenError", "calls the orchestration function 'main'", "y = self.main(x, y)",
+        "compile", caret="self.main", hint="@pl.inline",
+    ),
+    Wrong(
+        "kernel_calls_itself", "compile", "PartialCodegenError", "kernel 'k' calls function 'k'",
+        PROGRAM.replace("{line}", "y = self.k(x, y)").replace(
+            "y = pl.store(pl.load(x, [0, 0], [32, 64]), [0, 0], y)", "y = self.k(x, y)  #!"
+        ),
+        caret="self.k", hint="@pl.inline",
+    ),
+    Wrong(
+        "missing_return", "decorate", "ParserSyntaxError", "declares a result but has no return statement",
+        PROGRAM.replace("    return y\n\n    @pl", "    pass\n\n    @pl").replace("{line}", "y = self.k(x, y)").replace(
+            "    ) -> pl.Tensor[[32, 64], pl.FP32]:\n        y = pl.store",
+            "    ) -> pl.Tensor[[32, 64], pl.FP32]:  #!\n        y = pl.store",
+        ).replace("        pass\n", "", 1),
+        caret="pl.Tensor", hint="return <value>",
     ),
     call("method_unknown", "UndefinedVariableError", "'kk' not defined", "y = self.kk(x, y)", caret="self.kk"),
     call(
@@ -485,6 +518,11 @@ JIT = [
     kernel(
         "jit_sparse_tensor", "ValueError", "has layout torch.sparse_coo", "y[:] = pl.add(x, 1.0)", stage="run",
         hint=".to_dense()", args="ARGS = [torch.ones(32, 64).to_sparse(), torch.zeros(32, 64)]",
+    ),
+    kernel(
+        "window_that_leaves_the_tensor", "RuntimeError", "an access to 'x' leaves the tensor in dimension 0",
+        "for i in pl.range(4):\n    a = pl.load(x, [i * 16, 0], [16, 64])  #!\n    y = pl.store(a, [i * 16, 0], y)",
+        stage="run", caret="pl.load", hint="offset 32 + extent 16 exceeds 32",
     ),
     kernel(
         "jit_lazy_negation", "ValueError", "lazy negation", "y[:] = pl.add(x, 1.0)", stage="run",

@@ -287,7 +287,13 @@ class ChipWorker(Worker):
             raise ValueError(f"the program is for platform '{platform}', the worker runs '{self.platform}'")
         handle = self._handle(compiled)
         arguments = self._pack(compiled.params, values)
-        worker.run(handle, arguments, call_config(config, compiled))
+        try:
+            worker.run(handle, arguments, call_config(config, compiled))
+        except RuntimeError as error:
+            from pypto.language.parser.diagnostics import attach_reports
+
+            attach_reports(error)
+            raise
 
     def _pack(self, params: Any, values: list[Any]) -> Any:
         from simpler_runtime.data_types import torch_dtype_to_datatype

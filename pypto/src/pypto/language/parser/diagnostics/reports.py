@@ -20,6 +20,7 @@ from pypto.language.parser.diagnostics.renderer import ErrorRenderer
 #: Findings of one verification that are shown with their source; the message lists all of them.
 _SHOWN = 5
 _ATTRIBUTE = "_pypto_reports"
+_TRAILING_PLACE = re.compile(r"\[(?P<file>[^\[\]\n]+):(?P<line>\d+):(?P<column>\d+)\]$")
 _ASSEMBLER_LOC = re.compile(r'^"(?P<file>.*)":(?P<line>\d+):(?P<column>\d+)$')
 _VERSION = re.compile(r"\b([A-Za-z]\w*?)__(?:ssa|iter|rv|phi)_v\d+\b")
 
@@ -64,7 +65,8 @@ def reports_of(error: BaseException) -> list[ParserError]:
     """The places that an error names.
 
     Understood are language errors, verification errors (``diagnostics``), failed code generation (``failures``, pairs
-    of unit and exception), assembler errors (``source_loc``) and anything with a ``span``.
+    of unit and exception), assembler errors (``source_loc``) and anything with a ``span`` or whose first line ends in
+    ``[file:line:column]``, as the errors of a run do.
     """
     if isinstance(error, ParserError):
         return [error]
@@ -80,7 +82,10 @@ def reports_of(error: BaseException) -> list[ParserError]:
     place = getattr(error, "source_loc", None)
     if isinstance(place, str) and (match := _ASSEMBLER_LOC.match(place)):
         return [ParserError(getattr(error, "message", message), _span(match), hint)]
-    return [ParserError(message, getattr(error, "span", None), hint)]
+    span = getattr(error, "span", None)
+    if span is None and (match := _TRAILING_PLACE.search(message.split("\n", 1)[0])):
+        span = _span(match)
+    return [ParserError(message, span, hint)]
 
 
 def render_reports(error: BaseException) -> str:
