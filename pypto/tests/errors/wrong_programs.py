@@ -409,8 +409,8 @@ CALLS = [
         caret="3", hint="Pass a tensor",
     ),
     call(
-        "orchestration_calls_itself", "PartialCodegenError", "calls the orchestration function 'main'", "y = self.main(x, y)",
-        "compile", caret="self.main", hint="@pl.inline",
+        "orchestration_calls_itself", "PartialCodegenError", "calls the orchestration function 'main'",
+        "y = self.main(x, y)", "compile", caret="self.main", hint="@pl.inline",
     ),
     Wrong(
         "kernel_calls_itself", "compile", "PartialCodegenError", "kernel 'k' calls function 'k'",
