@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pypto.errors import InternalError
+from pypto.errors import InternalError, user_error
 from pypto.ir.enums import FunctionType, MemorySpace
 from pypto.ir.expr import Call, Expr, Var, const_value
 from pypto.ir.memref import MemRef
 from pypto.ir.node import replace
 from pypto.ir.program import Function
 from pypto.ir.stmt import Stmt
+from pypto.passes.lib.naming import base_name
 from pypto.passes.lib.scalars import add, align, int64
 from pypto.passes.lib.walk import iter_calls
 
@@ -18,6 +19,9 @@ from pypto.passes.lib.walk import iter_calls
 STEP = 32
 #: ``base=`` of a reserved buffer that the compiler places.
 AUTO = -1
+
+#: Tiles named by the over-capacity error.
+_LISTED = 3
 
 
 def reserve_space(function: Function) -> MemorySpace:
@@ -88,6 +92,25 @@ def capacity_message(function: Function, space: MemorySpace, used: int, limit: i
             "pl.cross_core_slot(slot_num=N), frees memory for tiles"
         )
     return text
+
+
+def capacity_error(
+    function: Function, space: MemorySpace, used: int, limit: int, floor: int, tiles: Iterable[tuple[Var, int]]
+) -> Exception:
+    """The over-capacity error of one space, placed at the largest of its ``(tile, bytes)``."""
+    largest = sorted(tiles, key=lambda entry: -entry[1])[:_LISTED]
+    text = capacity_message(function, space, used, limit, floor)
+    if largest:
+        named = "; ".join(_described(var, size) for var, size in largest)
+        text += f". The largest tiles are {named}. Use smaller tiles, or fewer of them at the same time"
+    place = next((var.span for var, _ in largest if var.span.is_valid()), function.span)
+    return user_error(text, span=place)
+
+
+def _described(var: Var, size: int) -> str:
+    extents = ", ".join(str(const_value(d)) for d in var.type.shape)
+    line = f", line {var.span.begin_line}" if var.span.is_valid() else ""
+    return f"'{base_name(var.name_hint)}' [{extents}] {var.type.dtype} ({size} bytes{line})"
 
 
 def addressed(memref: MemRef, address: int, pinned: bool, cache: dict) -> MemRef:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pypto.errors import InternalError, user_error
+from pypto.errors import InternalError
 from pypto.ir.enums import MemorySpace, is_incore_type
 from pypto.ir.expr import Var
 from pypto.ir.memref import MemRef
@@ -17,7 +17,7 @@ from pypto.passes.lib.walk import defined_vars, iter_stmts
 from pypto.passes.memory.addresses import (
     STEP,
     addressed,
-    capacity_message,
+    capacity_error,
     in_name_order,
     place_reserved,
     reserve_space,
@@ -74,6 +74,10 @@ def extent(allocation: Allocation | None, members: list[tuple[Var, MemRef]]) -> 
     return size
 
 
+def _largest(members: list[tuple[Var, MemRef]]) -> Var:
+    return max(members, key=lambda pair: pair[1].size_)[0]
+
+
 @function_pass(
     "AllocateMemoryAddr",
     required=(P.SplitIncoreOrch, P.IncoreTileOps, P.HasMemRefs, P.TileOps2D),
@@ -105,5 +109,6 @@ def allocate_memory_addr(function: Function) -> Function:
             address = align(address + extent(allocation, members[base]), STEP)
         limit = handler.mem_size(space) if handler is not None else 0
         if limit and address > limit:
-            raise user_error(capacity_message(function, space, address, limit, reserved), span=function.span)
+            tiles = [(_largest(members[base]), extent(declared.get(base), members[base])) for base in bases]
+            raise capacity_error(function, space, address, limit, reserved, tiles)
     return place(function, placed)

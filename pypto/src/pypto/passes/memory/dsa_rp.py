@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from pypto.errors import InternalError, user_error
+from pypto.errors import InternalError
 from pypto.ir.enums import MemorySpace
 from pypto.ir.expr import Var
 from pypto.ir.memref import MemRef
@@ -13,7 +13,7 @@ from pypto.passes.context import backend_handler
 from pypto.passes.diagnostics import perf_hint
 from pypto.passes.lib.pipeline_membership import drop_memberships
 from pypto.passes.lib.scalars import align
-from pypto.passes.memory.addresses import STEP, addressed, capacity_message, reserve_space
+from pypto.passes.memory.addresses import STEP, addressed, capacity_error, reserve_space
 from pypto.passes.memory.groups import Group, Groups, check_same_slot
 from pypto.passes.memory.placement import drop_unused_allocations, place
 from pypto.passes.memory.reuse_penalties import reuse_penalties
@@ -180,7 +180,8 @@ def _solve_space(
     if placement is None:
         roomy = _Arena(members, base, softer, reserved, _UNLIMITED)
         needed = roomy.peak(roomy.solve() or {})
-        raise user_error(capacity_message(function, space, needed, limit, reserved), span=function.span)
+        tiles = [(group.members[0], group.size) for group in members]
+        raise capacity_error(function, space, needed, limit, reserved, tiles)
     reused = sum(1 for pair in relaxed if _share(placement, *pair))
     if reused:
         perf_hint(
