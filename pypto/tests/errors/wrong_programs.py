@@ -325,12 +325,15 @@ MEMORY = [
     ),
     kernel(
         "tiles_do_not_fit_into_vec", "ValueError", "Vec buffer usage",
-        "a = pl.load(x, [0, 0], [256, 256])\nb = pl.exp(a)\ny = pl.store(pl.add(a, b), [0, 0], y)", hint="188416",
+        "a = pl.load(x, [0, 0], [256, 256])  #!\nb = pl.exp(a)\ny = pl.store(pl.add(a, b), [0, 0], y)",
+        caret="a =", hint="'b' [256, 256] fp32 (262144 bytes",
         args="ARGS = [torch.ones(256, 256), torch.zeros(256, 256)]",
     ),
     kernel(
         "tile_does_not_fit_into_mat", "ValueError", "Mat buffer usage",
-        "a = pl.load(x, [0, 0], [512, 512], target_memory=pl.Mem.Mat)\nb = pl.matmul(a, a)\ny = pl.store(b, [0, 0], y)",
+        "a = pl.load(x, [0, 0], [512, 512], target_memory=pl.Mem.Mat)  #!\nb = pl.matmul(a, a)\n"
+        "y = pl.store(b, [0, 0], y)",
+        hint="Use smaller tiles",
         args="ARGS = [torch.ones(1024, 1024), torch.zeros(1024, 1024)]",
     ),
     kernel(
@@ -470,6 +473,17 @@ VERIFIED = [
         "@pl.function\ndef f(x: pl.Tensor[[32, 64], pl.FP32]):\n"
         "    for i, (a,) in pl.range(4, init_values=(x,)):  #!\n"
         "        r = pl.yield_(pl.slice(a, [16, 64], [0, 0]))\n    return r\n\n\nENTRY = f\n",
+    ),
+    kernel(
+        "number_defined_in_one_branch", "VerificationError", "Variable 'k' used outside its defining scope",
+        "n = pl.cast(pl.read(x, [0, 0]), pl.INDEX)\nif n > 3:\n    k = 1\n"
+        "y = pl.store(pl.load(x, [k, 0], [16, 64]), [0, 0], y)  #!",
+    ),
+    Wrong(
+        "tensor_defined_in_one_branch", "compile", "VerificationError", "Variable 'y' used outside its defining scope",
+        "@pl.function\ndef f(x: pl.Tensor[[32, 64], pl.FP32], n: pl.Scalar[pl.INT32]):\n    if n > 0:\n"
+        "        y = pl.exp(x)\n    return y  #!\n\n\nENTRY = f\n",
+        caret="return",
     ),
 ]  # fmt: skip
 

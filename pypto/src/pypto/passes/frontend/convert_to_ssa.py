@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pypto.errors import internal_check_span, user_error
+from pypto.errors import VerificationError, internal_check_span, user_error
 from pypto.ir.enums import ParamDirection
 from pypto.ir.expr import Call, Expr, IterArg, Var
 from pypto.ir.memref import MemRef
@@ -23,11 +23,13 @@ from pypto.ir.stmt import (
     flatten_to_stmts,
     seq,
 )
-from pypto.ir.types import ShapedType, Type
+from pypto.ir.types import ScalarType, ShapedType, Type
 from pypto.ir.visitor import IRMutator
+from pypto.passes.context import VerificationLevel, active_verification_level
+from pypto.passes.diagnostics import Diagnostic, DiagnosticSeverity
 from pypto.passes.lib.liveness import Liveness
 from pypto.passes.lib.naming import DELIMITER, auto_name, base_name, is_automatic
-from pypto.passes.lib.walk import iter_stmts
+from pypto.passes.lib.walk import defined_vars, iter_stmts
 from pypto.passes.pass_ import function_pass
 from pypto.passes.properties import IRProperty as P
 
@@ -57,6 +59,9 @@ class _Converter(IRMutator):
         self._loop_numbers: dict[str, int] = {}
         self._live = Liveness(function.body)
         self._multiple: set[Var] = _assigned_more_than_once(function)
+        self._assigned: set[Var] = {v for s in iter_stmts(function.body) for v in defined_vars(s)}
+        self._place = function.span
+        self._verifying = active_verification_level() is not VerificationLevel.NONE
         self._out_params: list[Var] = []
         #: Promoted variable -> the Out parameter whose storage it names inside its loop.
         self._storage: dict[Var, tuple[Var, IterArg]] = {}
@@ -95,6 +100,22 @@ class _Converter(IRMutator):
             byte_offset_=self.visit_expr(memref.byte_offset_),
             slot_index_=self.visit_expr(memref.slot_index_),
         )
+
+    def visit_stmt(self, stmt: Stmt) -> Stmt:
+        self._place = stmt.span
+        return super().visit_stmt(stmt)
+
+    def visit_var(self, var: Var) -> Expr:
+        found = self.var_map.get(var)
+        if found is not None:
+            return found
+        # Tensors and tiles are left to the SSA verifier, which lists all of them; a scalar without a version would
+        # look like a symbolic extent to it.
+        if type(var.type) is ScalarType and var in self._assigned and self._verifying:
+            message = f"Variable '{var.name_hint}' used outside its defining scope in function '{self._function.name}'"
+            finding = Diagnostic(DiagnosticSeverity.Error, "SSAVerify", 6, message, self._place)
+            raise VerificationError(f"Verification failed in 'ConvertToSSA': {message} at {self._place}", [finding])
+        return var
 
     # -- function and straight-line code ------------------------------------------------------------------------
 
