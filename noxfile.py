@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent
 #: Packages in dependency order.
 PACKAGES = ("ptoas_bridge", "simpler_runtime", "pypto", "pypto_lib", "tools")
 TEST_TOOLS = ("pytest", "pytest-xdist", "hypothesis", "pytest-timeout", "jsonschema")
-LINT_TOOLS = ("ruff", "import-linter", "pyright[nodejs]")
+LINT_TOOLS = ("ruff", "import-linter", "pyright[nodejs]", "tomli")
 
 
 def install(session: nox.Session, *requirements: str) -> None:
