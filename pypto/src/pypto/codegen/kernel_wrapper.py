@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 
@@ -44,20 +45,27 @@ _LANE_BRIDGE = """\
 """
 
 
+_PROVIDED_INCLUDE = re.compile(r'#include\s*[<"](pto/pto-inst\.hpp|cstdint|tensor\.h)[>"]')
+_ENTRY_HEAD = re.compile(r'(?:extern\s+"C"\s+)?(?:__global__\s+)?(?<!static )\bAICORE void\b')
+_TENSOR = re.compile(r"\bTensor\b")
+_AICORE = re.compile(r"\bAICORE\b")
+
+
 def preprocess_assembly(text: str) -> str:
     """The assembler's C++ as a private part of a kernel file: no includes, static functions, ``ChipTensor`` names."""
     kept = []
     for line in text.splitlines():
         stripped = line.strip()
-        if re.match(r'#include\s*[<"](pto/pto-inst\.hpp|cstdint|tensor\.h)[>"]', stripped):
+        if stripped.startswith("#include") and _PROVIDED_INCLUDE.match(stripped):
             continue
         if stripped == "using namespace pto;" or stripped.startswith("set_ffts_base_addr("):
             continue
+        if "Tensor" in line:
+            line = _TENSOR.sub("ChipTensor", line)
+        if "AICORE" in line:
+            line = _AICORE.sub("__aicore__", _ENTRY_HEAD.sub("static __aicore__ void", line))
         kept.append(line)
-    body = "\n".join(kept).strip("\n")
-    body = re.sub(r"\bTensor\b", "ChipTensor", body)
-    body = re.sub(r'(?:extern\s+"C"\s+)?(?:__global__\s+)?(?<!static )\bAICORE void\b', "static __aicore__ void", body)
-    return re.sub(r"\bAICORE\b", "__aicore__", body)
+    return "\n".join(kept).strip("\n")
 
 
 def kernel_file(function: Function, members: Sequence[Function], assembly: str, handler: BackendHandler) -> str:
@@ -219,16 +227,22 @@ def _invert(extent: Expr, dim: Var, runtime: str) -> str | None:
 
 def uses_operator(function: Function, names: Sequence[str]) -> bool:
     """Whether the function calls one of these block-identity operators (``tile.`` or ``tensor.``)."""
+    return not _operators_of(function).isdisjoint(names)
 
-    class Search(IRVisitor):
-        found = False
 
-        def visit_call(self, call: Call) -> None:
-            if call.op.name.split(".")[-1] in names:
-                self.found = True
-            super().visit_call(call)
+class _Operators(IRVisitor):
+    def __init__(self) -> None:
+        self.found: set[str] = set()
 
-    search = Search()
+    def visit_call(self, call: Call) -> None:
+        self.found.add(call.op.name.split(".")[-1])
+        super().visit_call(call)
+
+
+@functools.lru_cache(maxsize=64)
+def _operators_of(function: Function) -> frozenset[str]:
+    """Last parts of the names of the operators that are called; a kernel is asked about several in turn."""
+    search = _Operators()
     if function.body is not None:
         search.visit_stmt(function.body)
-    return search.found
+    return frozenset(search.found)

@@ -23,10 +23,11 @@ from pypto.codegen.pto.types import (
 )
 from pypto.codegen.writer import NameTable
 from pypto.errors import InternalError
-from pypto.ir import Expr, Function, Span, TensorLayout, TensorType, TileType, Var
+from pypto.ir import AssignStmt, Expr, Function, IfStmt, Span, TensorLayout, TensorType, TileType, Var
 from pypto.ir.expr import ConstInt, const_index
 from pypto.ir.span import UNKNOWN_SPAN
 from pypto.ir.types import CommCtxType, ScalarType
+from pypto.ir.visitor import IRVisitor
 
 
 class TileHandle(msgspec.Struct, eq=False):
@@ -378,30 +379,29 @@ def tile_address(tile: TileType) -> int | None:
     return offset.value
 
 
+class _PlacedTiles(IRVisitor):
+    def __init__(self) -> None:
+        self.found: list[TileType] = []
+
+    def visit_expr(self, expr: Expr) -> None:
+        pass
+
+    def visit_assign_stmt(self, stmt: AssignStmt) -> None:
+        self._add(stmt.var)
+
+    def visit_if_stmt(self, stmt: IfStmt) -> None:
+        super().visit_if_stmt(stmt)
+        for var in stmt.return_vars:
+            self._add(var)
+
+    def _add(self, var: Var) -> None:
+        if isinstance(var.type, TileType) and var.type.memref is not None:
+            self.found.append(var.type)
+
+
 def placed_tiles(function: Function) -> list[TileType]:
     """Types of the tiles that have an address, in order of definition."""
-    from pypto.ir.visitor import IRVisitor
-
-    class Tiles(IRVisitor):
-        def __init__(self) -> None:
-            self.found: list[TileType] = []
-
-        def visit_expr(self, expr: Expr) -> None:
-            pass
-
-        def visit_assign_stmt(self, stmt) -> None:
-            self._add(stmt.var)
-
-        def visit_if_stmt(self, stmt) -> None:
-            super().visit_if_stmt(stmt)
-            for var in stmt.return_vars:
-                self._add(var)
-
-        def _add(self, var: Var) -> None:
-            if isinstance(var.type, TileType) and var.type.memref is not None:
-                self.found.append(var.type)
-
-    tiles = Tiles()
+    tiles = _PlacedTiles()
     tiles.visit_stmt(function.body)
     return tiles.found
 
@@ -419,18 +419,17 @@ def dynamic_dims(function: Function) -> list[Var]:
     return list(found)
 
 
+class _ShapeVars(IRVisitor):
+    def __init__(self) -> None:
+        self.found: dict[Var, None] = {}
+
+    def visit_var_like(self, var: Var) -> None:
+        self.found.setdefault(var)
+
+
 def collect_vars_from_shape_expr(expr: Expr) -> list[Var]:
     """Variables of a shape expression in first-use order, without duplicates."""
-    from pypto.ir.visitor import IRVisitor
-
-    class Collect(IRVisitor):
-        def __init__(self) -> None:
-            self.found: dict[Var, None] = {}
-
-        def visit_var_like(self, var: Var) -> None:
-            self.found.setdefault(var)
-
-    collector = Collect()
+    collector = _ShapeVars()
     collector.visit_expr(expr)
     return list(collector.found)
 
