@@ -123,6 +123,35 @@ ANNOTATIONS = [
     ),
 ]  # fmt: skip
 
+DECORATORS = [
+    Wrong(
+        "class_as_function", "decorate", "ParserSyntaxError", "decorates a plain Python function, got class A",
+        "@pl.function  #!\nclass A:\n    pass\n", caret="@pl.function", hint="Put it on a `def`",
+    ),
+    Wrong(
+        "function_as_program", "decorate", "ParserSyntaxError", "@pl.program decorates a class, got function f",
+        "@pl.program  #!\ndef f(x):\n    pass\n", caret="@pl.program", hint="@pl.function",
+    ),
+    Wrong(
+        "class_as_jit_entry", "decorate", "ParserSyntaxError", "@pl.jit decorates a plain Python function, got class A",
+        "@pl.jit  #!\nclass A:\n    pass\n", caret="@pl.jit",
+    ),
+    Wrong(
+        "async_function", "decorate", "ParserSyntaxError", "got the async function 'f'",
+        "@pl.function  #!\nasync def f(x: pl.Tensor[[8, 8], pl.FP32]):\n    return x\n", hint="Leave out `async`",
+    ),
+    Wrong(
+        "decorated_twice", "decorate", "ParserSyntaxError", "'f', which is decorated already",
+        "@pl.function  #!\n@pl.function\ndef f(x: pl.Tensor[[8, 8], pl.FP32]):\n    return x\n",
+    ),
+    Wrong(
+        "method_defined_twice", "decorate", "ParserSyntaxError", "Function 'f' is defined twice",
+        "@pl.program\nclass P:\n    @pl.function\n    def f(self, x: pl.Tensor[[8, 8], pl.FP32]):\n        return x\n\n"
+        "    @pl.function  #!\n    def f(self, x: pl.Tensor[[8, 8], pl.FP16]):\n        return x\n",
+        caret="@pl.function", hint="Rename one of them",
+    ),
+]  # fmt: skip
+
 STATEMENTS = [
     function(
         "augmented_assignment", "UnsupportedFeatureError", "Unsupported statement type: AugAssign",
@@ -254,6 +283,11 @@ OPERATORS = [
     function(
         "keyword_unknown", "InvalidOperationError", "unexpected keyword argument 'fast'",
         "return pl.exp(x, fast=True)  #!",
+    ),
+    kernel(
+        "keyword_misspelt", "InvalidOperationError", "unexpected keyword argument 'valid_shapes'",
+        "a = pl.load(x, [0, 0], [32, 64], valid_shapes=[16, 64])  #!\ny = pl.store(a, [0, 0], y)", caret="pl.load",
+        hint="Did you mean 'valid_shape'?",
     ),
     function(
         "rounding_mode_unknown", "InvalidOperationError", "Invalid rounding mode 'up'",
@@ -545,5 +579,5 @@ JIT = [
 ]  # fmt: skip
 
 WRONG_PROGRAMS = [
-    *ANNOTATIONS, *STATEMENTS, *NAMES, *LOOPS, *OPERATORS, *MEMORY, *CALLS, *VERIFIED, *JIT,
+    *ANNOTATIONS, *DECORATORS, *STATEMENTS, *NAMES, *LOOPS, *OPERATORS, *MEMORY, *CALLS, *VERIFIED, *JIT,
 ]  # fmt: skip

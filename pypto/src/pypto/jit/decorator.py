@@ -24,7 +24,7 @@ from pypto.jit.kinds import ENTRIES, Kind
 from pypto.jit.specializer import Specialization
 from pypto.jit.tensor_meta import TensorMeta
 from pypto.language.parser.context import SourceInfo
-from pypto.language.parser.decorator import closure_of
+from pypto.language.parser.decorator import check_decorated, closure_of
 from pypto.language.parser.diagnostics import ParserTypeError, located_errors
 from pypto.language.parser.expr_evaluator import ExprEvaluator
 from pypto.language.parser.source_lookup import ParsedFile, find_definition
@@ -402,9 +402,11 @@ class _JIT:
 
     @staticmethod
     def _make(kind: Kind, func: Callable | None, frame: FrameType, **options: Any) -> Any:
-        if func is not None:
-            return JITFunction(func, kind, frame, **options)
-        return lambda target: JITFunction(target, kind, frame, **options)
+        def decorate(target: Any) -> JITFunction:
+            check_decorated(target, "@pl.jit" if kind is Kind.ORCHESTRATION else f"@pl.jit.{kind.value}", frame)
+            return JITFunction(target, kind, frame, **options)
+
+        return decorate if func is None else decorate(func)
 
 
 def _reject(name: str, unknown: dict[str, Any]) -> None:

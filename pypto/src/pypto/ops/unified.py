@@ -34,7 +34,8 @@ def _shown(value: Any) -> str:
     for kind, name in ((TileType, "Tile"), (TensorType, "Tensor"), (ScalarType, "Scalar")):
         if isinstance(_type_of(value), kind):
             return name
-    return type(value).__name__
+    module = type(value).__module__.partition(".")[0]
+    return type(value).__name__ if module in ("builtins", "pypto") else f"{module}.{type(value).__name__}"
 
 
 def is_scalar(value: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import linecache
 import os
 import sys
@@ -79,10 +80,18 @@ def function(
     options = FunctionOptions(type, level, role, {}, auto_scope, strict_ssa, external_source)
 
     def decorate(target: Callable) -> Any:
+        check_decorated(target, "@pl.function", frame)
         options.attrs = _checked_attrs(attrs, target)
         options.external_source = _external_path(external_source, target)
         closure_vars = closure_of(target, frame)
         if _is_class_body(frame):
+            if isinstance(frame.f_locals.get(target.__name__), PendingFunction):
+                with located_errors():
+                    raise ParserSyntaxError(
+                        f"Function '{target.__name__}' is defined twice in its class",
+                        _decorator_span(frame),
+                        hint="Rename one of them: the second would silently replace the first",
+                    )
             return PendingFunction(target, options, closure_vars)
         with located_errors():
             definition = _define(target, options, closure_vars, None)
@@ -103,6 +112,12 @@ def program(cls: type | None = None, *, strict_ssa: bool = False) -> Any:
             return parsed(target)
 
     def parsed(target: type) -> Program:
+        if not isinstance(target, type):
+            raise ParserSyntaxError(
+                f"@pl.program decorates a class, got {_what(target)}",
+                _decorator_span(frame),
+                hint="Use @pl.function for a single function",
+            )
         pending = [v for v in vars(target).values() if isinstance(v, PendingFunction)]
         if not pending:
             raise ParserSyntaxError(
@@ -205,6 +220,29 @@ def _with_source(error: ParserError, source: SourceInfo | None) -> ParserError:
     if error.source_lines is None and source is not None:
         error.source_lines = source.lines
     return error
+
+
+def check_decorated(target: Any, decorator: str, frame: FrameType) -> None:
+    """``ParserSyntaxError`` when a decorator of functions is put on something else."""
+    if not inspect.isfunction(target):
+        problem, hint = f"got {_what(target)}", "Put it on a `def`"
+    elif inspect.iscoroutinefunction(target) or inspect.isasyncgenfunction(target):
+        problem, hint = f"got the async function '{target.__name__}'", "Leave out `async`"
+    else:
+        return
+    with located_errors():
+        raise ParserSyntaxError(
+            f"{decorator} decorates a plain Python function, {problem}", _decorator_span(frame), hint=hint
+        )
+
+
+def _what(target: Any) -> str:
+    if isinstance(target, type):
+        return f"class {target.__name__}"
+    if isinstance(target, (PendingFunction, Function)):
+        name = getattr(target, "__name__", None) or getattr(target, "name", "")
+        return f"'{name}', which is decorated already"
+    return f"{_class_name(target)} {getattr(target, '__name__', '')}".rstrip()
 
 
 def _decorator_span(frame: FrameType) -> Span:

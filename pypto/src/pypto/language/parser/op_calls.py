@@ -31,6 +31,7 @@ _SCALAR_HINT = "Scalars are computed with Python operators, e.g. s1 + s2, s1 % s
 _ARITY = re.compile(
     r"(?:pld?\.[\w.]+: )?(?:missing a required argument: '(?P<missing>\w+)'|too many positional arguments)"
 )
+_UNKNOWN_KEYWORD = re.compile(r"unexpected keyword argument '(\w+)'")
 _PRIVATE_NAME = re.compile(r"^_\w+\(\)")
 _CATEGORIES = ("pl.tensor", "pl.tile", "pl.system", "pl.array", "pl.prefetch", "pld.tensor", "pld.tile", "pld.system")
 
@@ -224,9 +225,9 @@ class OpCallsMixin(NamesMixin):
             message = _arity_message(function, args, message)
             if not (isinstance(error, TypeError) and message.startswith(("pl.", "pld."))):
                 message = f"{label}: {message}"
-            hint = (
-                _SCALAR_HINT if args and all(isinstance(getattr(a, "type", None), ScalarType) for a in args) else None
-            )
+            hint = _keyword_near(function, message)
+            if args and all(isinstance(getattr(a, "type", None), ScalarType) for a in args):
+                hint = _SCALAR_HINT
             raise self.fail(InvalidOperationError, message, node, hint=hint) from error
 
     def _printed_form(self, ir_name: str | None, args: list, kwargs: dict, node: ast.AST) -> Expr | None:
@@ -302,6 +303,15 @@ def _parameter_name(function: Callable, position: int) -> str | None:
     """The name of a positional parameter, None when there are fewer."""
     names = list(inspect.signature(function).parameters)
     return names[position] if position < len(names) else None
+
+
+def _keyword_near(function: Callable, message: str) -> str | None:
+    """The parameter that a misspelt keyword most likely means."""
+    match = _UNKNOWN_KEYWORD.search(message)
+    if match is None:
+        return None
+    names = [n for n in inspect.signature(function).parameters if not n.startswith("_") and n != "span"]
+    return did_you_mean(match[1], names)
 
 
 def _arity_message(function: Callable, args: list, message: str) -> str:
