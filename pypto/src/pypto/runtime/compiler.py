@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from pypto.artifact.layout import (
 from pypto.artifact.sidecar import ArtifactMeta, params_of, write_sidecar
 from pypto.backend import PLATFORMS, BackendType, get_backend_instance, use_backend
 from pypto.codegen import generate_files
+from pypto.collection_pause import without_garbage_collection
 from pypto.compile_profiling import CompileProfiler, get_active_profiler
 from pypto.errors import UnsupportedFeatureError
 from pypto.ir import Function, FunctionType, Level, Program, Role
@@ -101,7 +101,7 @@ def compile(
     if platform is not None and platform != "torch":
         backend_type = PLATFORMS[check_platform(platform)]
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_without_garbage_collection())
+        stack.enter_context(without_garbage_collection())
         stack.enter_context(located_errors())
         profiler = stack.enter_context(CompileProfiler()) if profiling else get_active_profiler()
         stack.enter_context(use_backend(backend_type))
@@ -175,19 +175,6 @@ def _refuse_inside_context(given: dict[str, Any]) -> None:
                 f"compile() was called with {name} while a PassContext is already active. "
                 f"Set the {words} on the existing PassContext instead."
             )
-
-
-@contextlib.contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """No cycle collection inside: IR trees have no cycles, and walking a growing heap again and again costs a fifth."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 @contextlib.contextmanager

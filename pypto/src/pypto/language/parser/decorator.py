@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from pypto.collection_pause import without_garbage_collection
 from pypto.ir.enums import ArgDirection, FunctionType, Level, Role, SplitMode
 from pypto.ir.expr import Expr
 from pypto.ir.program import Function, Program
@@ -108,7 +109,7 @@ def program(cls: type | None = None, *, strict_ssa: bool = False) -> Any:
     frame = sys._getframe(1)
 
     def decorate(target: type) -> Program:
-        with located_errors():
+        with located_errors(), without_garbage_collection():
             return parsed(target)
 
     def parsed(target: type) -> Program:

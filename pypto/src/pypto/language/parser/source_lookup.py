@@ -21,6 +21,7 @@ class ParsedFile:
 
     lines: list[str]
     functions: dict[int, ast.FunctionDef]
+    tree: ast.Module
     comments: dict[int, list[tuple[int, str]]] = field(default_factory=dict)
 
     def comments_of(self, node: ast.FunctionDef) -> dict[int, list[tuple[int, str]]]:
@@ -51,7 +52,7 @@ def parse_file(lines: list[str], tree: ast.Module | None = None) -> ParsedFile:
             line = node.decorator_list[0].lineno if node.decorator_list else node.lineno
             functions[line] = node
     plain = [line.rstrip("\n") for line in lines]
-    return ParsedFile(plain, functions, extract_line_comments(text))
+    return ParsedFile(plain, functions, tree, extract_line_comments(text))
 
 
 @contextmanager
@@ -124,6 +125,12 @@ class _ClassLineIndexer(ast.NodeVisitor):
 
     visit_AsyncFunctionDef = visit_FunctionDef
 
+    def generic_visit(self, node: ast.AST) -> None:
+        """Statements only: no expression holds a class."""
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (ast.stmt, ast.excepthandler, ast.match_case)):
+                self.visit(child)
+
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self._stack.append(node.name)
         line = node.decorator_list[0].lineno if node.decorator_list else node.lineno
@@ -173,5 +180,5 @@ def get_class_source_lines(cls: type) -> tuple[list[str], int]:
 def class_line(cls: type, parsed: ParsedFile) -> int | None:
     """The first line of a class in a text that is no file."""
     indexer = _ClassLineIndexer()
-    indexer.visit(ast.parse("\n".join(parsed.lines)))
+    indexer.visit(parsed.tree)
     return indexer.index.get(cls.__qualname__)
