@@ -240,7 +240,7 @@ def test_interrupt_keeps_what_is_finished_and_names_the_rest(world, daemon, rela
         time.sleep(0.02)
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert world.head("good") == good
     assert "big: not done" in err and "waiting: not done" in err
