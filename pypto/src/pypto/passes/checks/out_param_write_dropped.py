@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pypto.ir.enums import ParamDirection
 from pypto.ir.expr import Call, Expr, GlobalVar, IterArg, MakeTuple, Submit, TupleGetItemExpr, Var
 from pypto.ir.program import Function, Program
@@ -34,7 +36,7 @@ def _check(function: Function, found: list[Diagnostic]) -> None:
     for stmt in iter_stmts(function.body):
         if type(stmt) is not AssignStmt or stmt.var not in outs or stmt.var in reported:
             continue
-        if not _flows_from(stmt.value, stmt.var, sources, set()):
+        if not _flows_from(stmt.value, stmt.var, sources):
             reported.add(stmt.var)
             name = stmt.var.name_hint
             message = (
@@ -61,28 +63,37 @@ def _sources(function: Function) -> dict[Var, list[Expr]]:
     return sources
 
 
-def _flows_from(value: Expr, param: Var, sources: dict[Var, list[Expr]], seen: set[Var]) -> bool:
+def _flows_from(value: Expr, param: Var, sources: dict[Var, list[Expr]]) -> bool:
     """Whether ``value`` is the storage of ``param``, directly or through writes, calls, aliases and carries."""
-    if isinstance(value, (Var, IterArg)):
-        if value is param:
+    seen: set[Var] = set()
+    pending: list[Expr] = [value]
+    while pending:
+        current = pending.pop()
+        if current is param:
             return True
-        if value in seen:
-            return False
-        seen.add(value)
-        return any(_flows_from(source, param, sources, seen) for source in sources.get(value, ()))
+        if not isinstance(current, (Var, IterArg)):
+            pending.extend(_origins(current))
+        elif current not in seen:
+            seen.add(current)
+            pending.extend(sources.get(current, ()))
+    return False
+
+
+def _origins(value: Expr) -> Iterable[Expr]:
+    """Expressions whose storage may be that of ``value``."""
     if isinstance(value, TupleGetItemExpr):
-        return _flows_from(value.tuple, param, sources, seen)
+        return (value.tuple,)
     if isinstance(value, MakeTuple):
-        return any(_flows_from(e, param, sources, seen) for e in value.elements)
+        return value.elements
     if isinstance(value, Submit) or (isinstance(value, Call) and isinstance(value.op, GlobalVar)):
-        return any(_flows_from(a, param, sources, seen) for a in value.args if isinstance(a, Var))
+        return [a for a in value.args if isinstance(a, Var)]
     if isinstance(value, Call):
         from pypto.ops.registry import find_op
 
         definition = find_op(value.op.name)
         if value.op.name.startswith("pld."):
             # Collectives write their target in place whatever operand it is.
-            return any(_flows_from(v, param, sources, seen) for v in used_vars(value))
+            return used_vars(value)
         index = definition.result_is_arg if definition else None
-        return index is not None and index < len(value.args) and _flows_from(value.args[index], param, sources, seen)
-    return False
+        return () if index is None else value.args[index : index + 1]
+    return ()
