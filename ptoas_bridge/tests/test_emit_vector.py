@@ -90,18 +90,6 @@ def test_windows_that_only_run_time_values_place_are_checked():
     assert "PTOAS_CHECK_WINDOW" not in emit(ADD_KERNEL)
 
 
-def test_elements_of_described_tensors_are_checked():
-    body = (
-        VIEWS
-        + """\
-  %v = pto.load_scalar %x[%n] : !pto.ptr<f32> -> f32
-  pto.store_scalar %v, %y[%c0] : !pto.ptr<f32>, f32"""
-    )
-    cpp = emit(kernel(body, args="%x: !pto.ptr<f32>, %y: !pto.ptr<f32>, %n: index"))
-    checks = [line.strip() for line in cpp.split("\n") if line.strip().startswith("PTOAS_CHECK_WINDOW(")]
-    assert checks == ['PTOAS_CHECK_WINDOW("xv", -1, v3, 1, 1024, "");']
-
-
 def test_scalar_constant_and_scalar_operand():
     body = f"""\
   %s = arith.constant -6.25e-02 : f32

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -257,74 +253,3 @@ def test_kernel_that_never_ends_is_named_and_interrupted(lab, monkeypatch):
             worker.run(handle, args)
         gate[0] = 1
         worker.run(handle, args)
-
-
-ENDLESS = {
-    "a loop of calls after a failure": (
-        "CoreTaskArgs a; a.add_inout(x); rt_submit_aiv_task(7, a); "
-        "for (;;) { PTO2_SCOPE() { CoreTaskArgs b; b.add_inout(x); rt_submit_aiv_task(0, b); } }",
-        "-5: .*no kernel with id 7",
-    ),
-    "a wait for a value after a failure": (
-        "CoreTaskArgs a; a.add_inout(x); rt_submit_aiv_task(7, a); "
-        "uint32_t i[1] = {0}; while (get_tensor_data<float>(x, 1, i) == 0) continue;",
-        "-5: .*no kernel with id 7",
-    ),
-    "a loop without calls after a failure": (
-        "CoreTaskArgs a; a.add_inout(x); rt_submit_aiv_task(7, a); for (volatile int n = 0;; ++n) continue;",
-        "-5: .*no kernel with id 7",
-    ),
-    "a loop without calls": (
-        "for (volatile int n = 0;; ++n) continue;",
-        "-100: .*S5:orchestrator-starvation.*neither ended nor called the runtime for",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", ENDLESS)
-def test_orchestration_that_never_ends_is_left(lab, monkeypatch, case):
-    from simpler_runtime import ChipStorageTaskArgs, Worker
-
-    monkeypatch.setenv("SIMPLER_SCHEDULER_TIMEOUT_MS", "300")
-    body, message = ENDLESS[case]
-    args = ChipStorageTaskArgs()
-    args.add_tensor(one())
-    healthy = ARGS + "CoreTaskArgs a; a.add_inout(x); rt_submit_aiv_task(0, a);"
-    with Worker(level=2, platform="a2a3sim") as worker:
-        with pytest.raises(RuntimeError, match=message):
-            worker.run(worker.register(lab.build(ARGS + body, {0: NOTHING}, count=1)), args)
-        worker.run(worker.register(lab.build(healthy, {0: NOTHING}, count=1)), args)
-
-
-INTERRUPTED = """
-import signal, sys, threading
-from pathlib import Path
-import numpy as np
-sys.path.insert(0, sys.argv[1])
-from conftest import Lab
-
-lab = Lab(Path(sys.argv[2]))
-endless = {"kernel": "auto *gate = data<std::atomic<int>>(args, 0); while (!gate->load()) continue;"}
-kernels = {0: ("aiv", endless.get(sys.argv[3], ""))}
-submit = "const ChipTensor &x = orch_args.tensor(0).ref(); CoreTaskArgs a; a.add_inout(x); rt_submit_aiv_task(0, a);"
-body = submit if sys.argv[3] == "kernel" else "for (;;) { PTO2_SCOPE() { " + submit + " } }"
-lab.run(submit, {0: ("aiv", "")}, [np.zeros(8, np.int32)])
-# A parent that ignores interrupts hands that down.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
-try:
-    lab.run(body, kernels, [np.zeros(8, np.int32)])
-except KeyboardInterrupt:
-    print("interrupted")
-lab.run(submit, {0: ("aiv", "")}, [np.zeros(8, np.int32)])
-assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-print("alive")
-"""
-
-
-@pytest.mark.parametrize("where", ["kernel", "orchestration"])
-def test_interrupt_ends_a_run(tmp_path, where):
-    # In a process of its own: test runners have their own ideas of what an interrupt means.
-    command = [sys.executable, "-c", INTERRUPTED, str(Path(__file__).parent), str(tmp_path), where]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert result.stdout.split() == ["interrupted", "alive"], result.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import runpy
 
 import pypto.language as pl
 import pytest
@@ -104,55 +103,6 @@ def test_a_worker_that_is_closed_says_so(scale):
     for call in (lambda: worker.run(scale, x(), 1.0), lambda: worker.malloc(64), lambda: worker.register(scale)):
         with pytest.raises(RuntimeError, match=r"not initialised; call init\(\) first"):
             call()
-
-
-def test_numbers_that_do_not_fit():
-    @pl.jit
-    def shifted(x: pl.Tensor, by: pl.INT32, y: pl.Out[pl.Tensor]):
-        with pl.at(level=pl.Level.CORE_GROUP):
-            y[:] = pl.add(x, pl.cast(by, pl.FP32))
-        return y
-
-    with pytest.raises(ValueError, match=r"'by' \(position 1\) is int32, which cannot hold 1099511627776"):
-        shifted(x(), 2**40, x())
-    with pytest.raises(TypeError, match=r"'by' \(position 1\) expects an integer, got 2\.5"):
-        shifted(x(), 2.5, x())
-
-
-@pytest.mark.parametrize("platform", ["a2a3sim", "torch"])
-def test_tensors_that_disagree_on_a_shared_extent(platform):
-    rows = pl.dynamic("rows")
-
-    @pl.jit
-    def add_ten(x: pl.Tensor[[rows, 64], pl.FP32], y: pl.Out[pl.Tensor[[rows, 64], pl.FP32]]):
-        for row in pl.range(0, rows, 16):
-            with pl.at(level=pl.Level.CORE_GROUP):
-                y = pl.store(pl.add(pl.load(x, [row, 0], [16, 64]), 10.0), [row, 0], y)
-        return y
-
-    config = RunConfig(platform=platform)
-    with pytest.raises(ValueError, match="'x' and 'y' share the run-time extent rows, but got 64 and 32"):
-        add_ten(torch.ones(64, 64), torch.zeros(32, 64), config=config)
-    y = torch.zeros(64, 64)
-    add_ten(torch.ones(64, 64), y, config=config)
-    assert torch.equal(y, torch.full((64, 64), 11.0))
-    if platform != "torch":
-        loaded = ir.CompiledProgram.from_dir(add_ten.compile(x(), x(), config=config).output_dir)
-        with pytest.raises(ValueError, match="share the run-time extent rows"):
-            loaded(torch.ones(64, 64), torch.zeros(32, 64))
-
-
-def test_more_tensors_than_a_task_carries(tmp_path):
-    names = [f"a{number}" for number in range(40)]
-    loads = "".join(f"        t = pl.add(t, pl.load({name}, [0, 0], [32, 64]))\n" for name in names)
-    (tmp_path / "many.py").write_text(
-        f"import pypto.language as pl\n\n@pl.jit\ndef many({', '.join(f'{n}: pl.Tensor' for n in names)}, "
-        "y: pl.Out[pl.Tensor]):\n    with pl.at(level=pl.Level.CORE_GROUP):\n"
-        f"        t = pl.load(a0, [0, 0], [32, 64])\n{loads}        y = pl.store(t, [0, 0], y)\n    return y\n"
-    )
-    many = runpy.run_path(str(tmp_path / "many.py"))["many"]
-    with pytest.raises(RuntimeError, match="'many_incore_0' takes 41 tensors, but a task can carry 32"):
-        many(*(x() for _ in names), x())
 
 
 def test_hardware_platforms_name_the_simulator(scale, monkeypatch):

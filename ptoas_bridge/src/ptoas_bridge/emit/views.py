@@ -113,35 +113,10 @@ def _check_window(e: FunctionEmitter, op: Operation, view: View) -> None:
         size_text, extent_text = e.use(size), view.shape[dim]
         if start == 0 and size_text == extent_text:
             continue
-        _check(e, op, op.ins[0], dim, e.use(offset), size_text, extent_text)
-
-
-def check_element(e: FunctionEmitter, op: Operation, pointer: Value, offset: Value) -> None:
-    """The run-time check of one element behind a pointer whose tensor the function describes."""
-    if e.described is None:
-        views = [o for o in e.function.body.ops if o.name == "pto.make_tensor_view"]
-        e.described = {o.ins[0]: o for o in reversed(views)}
-    described = e.described.get(pointer)
-    if described is None:
-        return
-    shape, strides = described.named["shape"], described.named["strides"]
-    extents, steps = [constant_of(v) for v in shape], [constant_of(v) for v in strides]
-    start = constant_of(offset)
-    if None not in extents and None not in steps:
-        count = 1 + sum((n - 1) * s for n, s in zip(extents, steps))
-        if start is not None and 0 <= start < count:
-            return
-        size = str(count)
-    else:
-        size = "1 + " + " + ".join(f"({e.use(n)} - 1) * {e.use(s)}" for n, s in zip(shape, strides))
-    _check(e, op, described.result, -1, e.use(offset), "1", size)
-
-
-def _check(e: FunctionEmitter, op: Operation, view: Value, dim: int, offset: str, size: str, extent: str) -> None:
-    e.helpers.add("PTOAS_CHECK_WINDOW")
-    name = _SUFFIXES.sub("", view.name.lstrip("%"))
-    place = (e.module.location(op.loc) or "").replace('"', "")
-    e.line(f'PTOAS_CHECK_WINDOW("{name}", {dim}, {offset}, {size}, {extent}, "{place}");')
+        e.helpers.add("PTOAS_CHECK_WINDOW")
+        name = _SUFFIXES.sub("", op.ins[0].name.lstrip("%"))
+        place = (e.module.location(op.loc) or "").replace('"', "")
+        e.line(f'PTOAS_CHECK_WINDOW("{name}", {dim}, {e.use(offset)}, {size_text}, {extent_text}, "{place}");')
 
 
 def _global_tensor(e: FunctionEmitter, value: Value, view: View, offsets: list[Value], sizes: list[Value]) -> None:

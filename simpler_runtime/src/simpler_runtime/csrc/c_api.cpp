@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "interrupt.h"
 #include "orchestrator.h"
 
 namespace simpler {
@@ -136,7 +135,6 @@ SIMPLER_EXPORT int32_t simpler_run(Device *device, const Callable *callable, con
         options.host_build_graph = request->host_build_graph != 0;
         options.serial = request->serial != 0;
         options.diagnostics = request->diagnostics;
-        const InterruptWatch interrupts;
         device->orchestrator.run(*callable, args, options);
         if (request->timing_markers) print_markers(*request, entered, device->orchestrator.times());
     }

@@ -1,6 +1,5 @@
 // Turns a crash inside a kernel (or an orchestration function) into a report instead of a dead process.
 #pragma once
-#include <atomic>
 #include <csetjmp>
 #include <csignal>
 #include <cstdint>
@@ -11,8 +10,6 @@ struct CrashGuard {
     sigjmp_buf point;
     volatile int signal_number;
     void *volatile address;
-    // Odd while the guarded code is inside the runtime, where an interruption by the monitor would leave locks behind.
-    const std::atomic<uint64_t> *calls = nullptr;
 };
 
 extern thread_local CrashGuard *active_guard;

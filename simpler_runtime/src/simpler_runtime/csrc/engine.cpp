@@ -5,8 +5,6 @@
 
 #include <cstdlib>
 
-#include "interrupt.h"
-
 namespace simpler {
 
 namespace {
@@ -323,7 +321,6 @@ uint64_t Engine::completed() const {
 // ---- monitor -------------------------------------------------------------------------------------------------------
 
 void Engine::begin_run() {
-    interrupts_before_.store(interrupt_count(), std::memory_order_relaxed);
     active_.store(true, std::memory_order_seq_cst);
     if (!monitor_asleep_.load(std::memory_order_seq_cst)) return;
     monitor_wake_.fetch_add(1);
@@ -363,8 +360,6 @@ void Engine::monitor() {
         }
         const Activity now = observe();
         const int64_t time = monotonic_ns();
-        watch_interrupts(time);
-        watch_orchestration(time);
         if (now.steps != last_steps || now.running == 0) {
             last_steps = now.steps;
             since = time;
@@ -442,53 +437,9 @@ void Engine::report_stall() {
     errors.report(PTO2_ERROR_SCHEDULER_TIMEOUT,
                   "PTO2 scheduler timeout sub_class=S1:running-stalled (detail=1): nothing has moved for %lld ms; running: %s",
                   static_cast<long long>(stall_limit_ns / 1000000), names);
-    interrupt_kernels();
-}
-
-void Engine::interrupt_kernels() {
     for (const Lane *lane = known_lanes_.load(); lane; lane = lane->next_known) {
         if (lane->running.load(std::memory_order_acquire)) pthread_kill(lane->thread.load(), SIGURG);
     }
-}
-
-void Engine::begin_orchestration() {
-    // Even, and never a value that the monitor saw in an earlier run.
-    orchestration_calls.store((orchestration_calls.load() | 1) + 1);
-    orchestrating_thread_.store(pthread_self());
-    orchestrating_.store(true, std::memory_order_release);
-}
-
-// Fails the run after Ctrl-C. Kernels get a moment to end by themselves.
-void Engine::watch_interrupts(int64_t time) {
-    constexpr int64_t kGrace = 100000000;
-    if (interrupt_count() == interrupts_before_.load(std::memory_order_relaxed)) {
-        interrupted_at_ = 0;
-    } else if (interrupted_at_ == 0) {
-        interrupted_at_ = time;
-        errors.report(PTO2_ERROR_INTERRUPTED, "interrupted");
-    } else if (time - interrupted_at_ >= kGrace) {
-        interrupt_kernels();
-        interrupted_at_ = time;
-    }
-}
-
-// An orchestration function that neither ends nor calls the runtime. After a failure every call is a no-op, which its
-// loops may not notice: then patience is short.
-void Engine::watch_orchestration(int64_t time) {
-    constexpr int64_t kPatienceAfterFailure = 1000000000;
-    const uint64_t calls = orchestration_calls.load(std::memory_order_relaxed);
-    if (!orchestrating_.load(std::memory_order_acquire) || (calls & 1) || calls != calls_seen_) {
-        calls_seen_ = calls;
-        calls_since_ = time;
-        return;
-    }
-    if (time - calls_since_ < (errors.set() ? kPatienceAfterFailure : stall_limit_ns)) return;
-    errors.report(PTO2_ERROR_SCHEDULER_TIMEOUT,
-                  "PTO2 scheduler timeout sub_class=S5:orchestrator-starvation (detail=5): the orchestration function has "
-                  "neither ended nor called the runtime for %lld ms",
-                  static_cast<long long>((time - calls_since_) / 1000000));
-    pthread_kill(orchestrating_thread_.load(), SIGURG);
-    calls_since_ = time;
 }
 
 }  // namespace simpler

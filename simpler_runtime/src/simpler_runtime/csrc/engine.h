@@ -79,12 +79,6 @@ public:
     Lane orchestrator_lane;
     int64_t stall_limit_ns;
 
-    // Tells the monitor that the calling thread runs an orchestration function from now on, or no longer.
-    void begin_orchestration();
-    void end_orchestration() { orchestrating_.store(false, std::memory_order_release); }
-    // Goes up when the orchestration function enters the runtime and when it leaves it again.
-    std::atomic<uint64_t> orchestration_calls{0};
-
 private:
     struct Worker {
         Engine *engine;
@@ -113,9 +107,6 @@ private:
     };
     Activity observe();
     void report_stall();
-    void interrupt_kernels();
-    void watch_interrupts(int64_t time);
-    void watch_orchestration(int64_t time);
     void add_lane(Lane *lane);
 
     Architecture arch_;
@@ -137,13 +128,6 @@ private:
     std::atomic<bool> active_{false};
     std::atomic<bool> monitor_asleep_{false};
     std::atomic<uint32_t> monitor_wake_{0};
-    std::atomic<uint32_t> interrupts_before_{0};  // of the run
-    std::atomic<bool> orchestrating_{false};
-    std::atomic<pthread_t> orchestrating_thread_{};
-    // The monitor's.
-    int64_t interrupted_at_ = 0;
-    uint64_t calls_seen_ = 0;
-    int64_t calls_since_ = 0;
 };
 
 template <typename Done>

@@ -51,36 +51,6 @@ private:
     };
 
     bool fatal() const { return engine_.errors.set(); }
-
-    // Leaves an orchestration function that keeps calling although the run has failed.
-    struct Abandoned {};
-
-    // After a failure every call is a no-op. A loop that waits for a result of such a call would never end, so the
-    // function is left when it does not stop by itself.
-    bool refused() {
-        constexpr uint32_t kPatience = 1000000;
-        if (!fatal()) return false;
-        if (++ignored_calls_ > kPatience) throw Abandoned{};
-        return true;
-    }
-
-    // The orchestrator on entry of one of its functions; the monitor sees it inside until the object is gone.
-    class Called {
-    public:
-        explicit Called(Orchestrator *target) : target_(target) { count(); }
-        ~Called() { count(); }
-        Called(const Called &) = delete;
-        Orchestrator *operator->() const { return target_; }
-
-    private:
-        void count() {
-            std::atomic<uint64_t> &calls = target_->engine_.orchestration_calls;
-            calls.store(calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-        }
-        Orchestrator *target_;
-    };
-    static Called called(OrchestrationRuntime *runtime) { return Called(static_cast<Orchestrator *>(runtime)); }
-
     static void empty_result(SubmitResult &result) { result = SubmitResult{PTO2TaskId::invalid(), nullptr, nullptr, 0}; }
 
     void submit(const MixedKernels &kernels, const TaskArgsView &args, bool dummy, SubmitResult &result);
@@ -123,7 +93,6 @@ private:
     }
 
     Engine &engine_;
-    uint32_t ignored_calls_ = 0;
     Architecture arch_;
     int clusters_;
     std::unique_ptr<Diagnostics> diagnostics_;

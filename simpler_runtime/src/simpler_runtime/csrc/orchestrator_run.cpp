@@ -79,9 +79,6 @@ void Orchestrator::run(const Callable &callable, const ChipTaskArgs &args, const
 void Orchestrator::build_graph(const Callable &callable, const ChipTaskArgs &args) {
     ErrorState &errors = engine_.errors;
     CrashGuard guard;
-    guard.calls = &engine_.orchestration_calls;
-    ignored_calls_ = 0;
-    engine_.begin_orchestration();
     const bool survived = run_guarded(guard, [&] {
         try {
             callable.bind(this);
@@ -95,7 +92,6 @@ void Orchestrator::build_graph(const Callable &callable, const ChipTaskArgs &arg
                 return;
             }
             callable.entry(args);
-        } catch (const Abandoned &) {
         } catch (const ContractViolation &violation) {
             errors.report(PTO2_ERROR_ORCHESTRATION_FAULT, "orchestration: %s", violation.message);
         } catch (const std::exception &error) {
@@ -104,7 +100,6 @@ void Orchestrator::build_graph(const Callable &callable, const ChipTaskArgs &arg
             errors.report(PTO2_ERROR_ORCHESTRATION_FAULT, "orchestration threw an exception of unknown type");
         }
     });
-    engine_.end_orchestration();
     if (!survived) {
         errors.report(PTO2_ERROR_ORCHESTRATION_FAULT, "the orchestration function crashed (%s, address %p)",
                       signal_description(guard.signal_number), guard.address);
@@ -115,7 +110,7 @@ void Orchestrator::build_graph(const Callable &callable, const ChipTaskArgs &arg
 // ---- scopes --------------------------------------------------------------------------------------------------------
 
 void Orchestrator::scope_begin(PTO2ScopeMode mode, const char *file, int line) {
-    if (refused()) return;
+    if (fatal()) return;
     const bool manual = mode == PTO2ScopeMode::MANUAL;
     if (scopes_.back().manual && !manual) {
         engine_.errors.report(PTO2_ERROR_INVALID_ARGS, "auto scope nested inside manual scope is not supported (%s:%d)",
@@ -132,7 +127,7 @@ void Orchestrator::scope_begin(PTO2ScopeMode mode, const char *file, int line) {
 }
 
 void Orchestrator::scope_end(const char *file, int line) {
-    if (fatal()) return;  // destructors call this: nothing may be thrown
+    if (fatal()) return;
     if (scopes_.size() <= 1) {
         engine_.errors.report(PTO2_ERROR_INVALID_ARGS, "rt_scope_end without a matching rt_scope_begin");
         return;
@@ -333,7 +328,7 @@ bool Orchestrator::wait_for_users(const ChipTensor &tensor, bool writing, const 
 
 bool Orchestrator::read_element(const ChipTensor &tensor, uint32_t ndims, const uint32_t *indices, void *value,
                                 uint32_t size) {
-    if (refused()) return false;
+    if (fatal()) return false;
     const void *address = element_address(tensor, ndims, indices, size, "get_tensor_data");
     if (!address || !wait_for_users(tensor, false, "get_tensor_data")) return false;
     const uint64_t element = get_element_size(tensor.dtype);
@@ -343,7 +338,7 @@ bool Orchestrator::read_element(const ChipTensor &tensor, uint32_t ndims, const 
 
 void Orchestrator::write_element(const ChipTensor &tensor, uint32_t ndims, const uint32_t *indices, const void *value,
                                  uint32_t size) {
-    if (refused()) return;
+    if (fatal()) return;
     void *address = element_address(tensor, ndims, indices, size, "set_tensor_data");
     if (!address || !wait_for_users(tensor, true, "set_tensor_data")) return;
     const uint64_t element = get_element_size(tensor.dtype);
@@ -357,15 +352,15 @@ const OrchestrationOps &Orchestrator::table() {
     static const OrchestrationOps kOps = [] {
         OrchestrationOps t = {};
         t.submit = [](Runtime *r, const MixedKernels &k, const TaskArgsView &a, bool dummy, SubmitResult &result) {
-            called(r)->submit(k, a, dummy, result);
+            static_cast<Orchestrator *>(r)->submit(k, a, dummy, result);
         };
         t.alloc = [](Runtime *r, const TensorCreateInfo *const *infos, uint32_t n, const char *error, SubmitResult &result) {
-            called(r)->alloc(infos, n, error, result);
+            static_cast<Orchestrator *>(r)->alloc(infos, n, error, result);
         };
         t.scope_begin = [](Runtime *r, PTO2ScopeMode mode, const char *file, int line) {
-            called(r)->scope_begin(mode, file, line);
+            static_cast<Orchestrator *>(r)->scope_begin(mode, file, line);
         };
-        t.scope_end = [](Runtime *r, const char *file, int line) { called(r)->scope_end(file, line); };
+        t.scope_end = [](Runtime *r, const char *file, int line) { static_cast<Orchestrator *>(r)->scope_end(file, line); };
         t.cluster_count = [](Runtime *r) -> int32_t { return static_cast<Orchestrator *>(r)->clusters_; };
         t.aiv_count = [](Runtime *r) -> int32_t { return 2 * static_cast<Orchestrator *>(r)->clusters_; };
         t.is_fatal = [](Runtime *r) { return static_cast<Orchestrator *>(r)->fatal(); };
@@ -375,10 +370,10 @@ const OrchestrationOps &Orchestrator::table() {
             static_cast<Orchestrator *>(r)->engine_.errors.report(code, "%s: %s", function, text);
         };
         t.read_element = [](Runtime *r, const ChipTensor &tensor, uint32_t n, const uint32_t *i, void *v, uint32_t size) {
-            return called(r)->read_element(tensor, n, i, v, size);
+            return static_cast<Orchestrator *>(r)->read_element(tensor, n, i, v, size);
         };
         t.write_element = [](Runtime *r, const ChipTensor &tensor, uint32_t n, const uint32_t *i, const void *v,
-                             uint32_t size) { called(r)->write_element(tensor, n, i, v, size); };
+                             uint32_t size) { static_cast<Orchestrator *>(r)->write_element(tensor, n, i, v, size); };
         t.log = log_line;
         t.orchestration_done = [](Runtime *) {};
         return t;

@@ -12,7 +12,6 @@ from pypto.ir.expr import Abs, ConstBool, ConstFloat, ConstInt, Expr, MakeTuple
 from pypto.ir.types import ScalarType, TensorType, TileType
 from pypto.language.parser.diagnostics import (
     ErrorCode,
-    InvalidOperationError,
     ParserSyntaxError,
     ParserTypeError,
     UnsupportedFeatureError,
@@ -29,7 +28,6 @@ _BINARY: dict[type, Callable] = {
 }  # fmt: skip
 #: Operators that tensors and tiles have, by the name of the unified operator.
 _ARRAY_BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
-_DIVISIONS = (ast.Div, ast.FloorDiv, ast.Mod)
 _COMPARISONS: dict[type, Callable] = {
     ast.Eq: scalar_ops.eq, ast.NotEq: scalar_ops.ne, ast.Lt: scalar_ops.lt, ast.LtE: scalar_ops.le,
     ast.Gt: scalar_ops.gt, ast.GtE: scalar_ops.ge,
@@ -86,12 +84,6 @@ class ExpressionsMixin(NamesMixin):
             name = type(node.op).__name__
             raise self._unsupported(f"Unsupported binary operator: {name}", node, ErrorCode.UNSUPPORTED_BINARY)
         left, right = self.parse_expression(node.left), self.parse_expression(node.right)
-        written = not isinstance(node.right, ast.BinOp)  # an expression that folds to zero is left to run time
-        if written and type(node.op) in _DIVISIONS and isinstance(right, ConstInt) and right.value == 0:
-            raise self.fail(
-                InvalidOperationError, f"Division by zero: {ast.unparse(node)}", node.right,
-                hint="Guard the statement with an if, or correct the constant",
-            )  # fmt: skip
         if type(node.op) in _ARRAY_BINARY and (_is_array(left) or _is_array(right)):
             return self.call_unified(_ARRAY_BINARY[type(node.op)], [left, right], {}, node)
         return self._scalar(build, node, left, right)
