@@ -1,7 +1,8 @@
 """Forks compiles on request, so that a test can kill them without paying for the imports each time.
 
-Every input line is ``<factor> <seconds>``: a child compiles and runs a kernel with this constant and is killed, with
-its compilers, after that time; 0 lets it finish. The answer is ``killed``, ``done`` or ``failed <message>``.
+Every input line is ``<factor> <seconds> <stored>``: a child compiles and runs a kernel with this constant and is
+killed, with its compilers, after that time; 0 lets it finish. ``stored`` 1 uses the store of compiled programs, 0 one
+output folder for all. The answer is ``killed``, ``done`` or ``failed <message>``.
 """
 
 from __future__ import annotations
@@ -39,19 +40,23 @@ def check_folder(folder: str) -> None:
     artifact(torch.ones(32, 64), torch.zeros(32, 64))
 
 
-def compile_and_run(factor: float) -> None:
-    folder = os.path.join(os.environ["PYPTO_PROG_BUILD_DIR"], "same_folder")
-    check_folder(folder)
+def compile_and_run(factor: float, stored: bool) -> None:
     x, y = torch.ones(32, 64), torch.zeros(32, 64)
-    entry(factor)(x, y, config=RunConfig(save_kernels_dir=folder))
+    folder = os.environ.pop("PYPTO_PROG_BUILD_DIR")
+    if stored:  # the call may be served by, and is published to, the store of compiled programs
+        os.chdir(folder)
+        entry(factor)(x, y)
+    else:
+        check_folder(os.path.join(folder, "same"))
+        entry(factor)(x, y, config=RunConfig(save_kernels_dir=os.path.join(folder, "same")))
     assert torch.equal(y, x * factor), f"wrong result with factor {factor}"
 
 
-def child(factor: float) -> None:
+def child(factor: float, stored: bool) -> None:
     os.setsid()
     torch.set_num_threads(1)
     try:
-        compile_and_run(factor)
+        compile_and_run(factor, stored)
     except BaseException:
         traceback.print_exc()
         os._exit(1)
@@ -59,10 +64,10 @@ def child(factor: float) -> None:
 
 
 def serve(line: str) -> str:
-    factor, seconds = (float(word) for word in line.split())
+    factor, seconds, stored = (float(word) for word in line.split())
     process = os.fork()
     if process == 0:
-        child(factor)
+        child(factor, bool(stored))
     if seconds:
         watch = os.pidfd_open(process)
         select.select([watch], [], [], seconds)
