@@ -10,6 +10,10 @@ from pathlib import Path
 from ptows.git.command import git
 
 
+# What importing and installing a package leaves in its folder; a repository says so itself, in .gitignore.
+_LEFT_BY_INSTALLING = "__pycache__/\n*.egg-info/\n"
+
+
 @dataclass(frozen=True)
 class TreeState:
     """The tree hash of a folder's content ("" when it is missing or empty) and the files that differ from HEAD."""
@@ -37,6 +41,9 @@ def tree_states(root: Path, paths: Sequence[str]) -> dict[str, TreeState]:
 
         with tempfile.TemporaryDirectory() as scratch:
             git("init", "--quiet", "--bare", "--template=", scratch, cwd=root)
+            exclude = Path(scratch, "info", "exclude")
+            exclude.parent.mkdir()
+            exclude.write_text(_LEFT_BY_INSTALLING)
             place = {"GIT_DIR": scratch, "GIT_WORK_TREE": str(root)}
             return states | {path: TreeState(_content_hash(root, path, place)) for path in folders}
     changed = _changed(root, folders)
