@@ -40,6 +40,20 @@ def with_kernel(tmp_path, body: str):
     return run_it
 
 
+def test_a_kernel_without_entry_point_is_named(tmp_path):
+    (tmp_path / "other.cpp").write_text('extern "C" int something_else() { return 1; }\n')
+
+    @pl.jit.extern(core_type="aiv", source=tmp_path / "other.cpp")
+    def other(y: pl.InOut[pl.Tensor[[32, 64], pl.FP32]]) -> pl.Tensor[[32, 64], pl.FP32]: ...
+
+    @pl.jit
+    def run_it(x: pl.Tensor, y: pl.InOut[pl.Tensor]):
+        return other(y)
+
+    with pytest.raises(RuntimeError, match=r"kernel 'other': .*does not export 'kernel_entry'"):
+        run_it(torch.ones(SHAPE), torch.zeros(SHAPE))
+
+
 @pl.jit
 def add_one(x: pl.Tensor, y: pl.Out[pl.Tensor]):
     with pl.at(level=pl.Level.CORE_GROUP):

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "pto_orchestration_api.h"
 #include "simulated_core.h"
@@ -62,9 +63,12 @@ public:
             return false;
         }
         void *library = open(path, error, size);
-        if (!library) return false;
-        void *entry_point = symbol(library, path, "kernel_entry", error, size);
-        if (!entry_point) return false;
+        void *entry_point = library ? symbol(library, path, "kernel_entry", error, size) : nullptr;
+        if (!entry_point) {
+            const std::string reason = error;
+            std::snprintf(error, size, "kernel '%s': %s", name, reason.c_str());
+            return false;
+        }
         Kernel *kernel = static_cast<Kernel *>(std::calloc(1, sizeof(Kernel)));
         kernel->entry = reinterpret_cast<KernelFunction>(entry_point);
         kernel->func_id = func_id;
