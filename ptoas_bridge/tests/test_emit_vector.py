@@ -90,6 +90,32 @@ def test_windows_that_only_run_time_values_place_are_checked():
     assert "PTOAS_CHECK_WINDOW" not in emit(ADD_KERNEL)
 
 
+def test_elements_of_described_tensors_are_checked():
+    body = (
+        VIEWS
+        + """\
+  %v = pto.load_scalar %x[%n] : !pto.ptr<f32> -> f32
+  pto.store_scalar %v, %y[%c0] : !pto.ptr<f32>, f32"""
+    )
+    cpp = emit(kernel(body, args="%x: !pto.ptr<f32>, %y: !pto.ptr<f32>, %n: index"))
+    checks = [line.strip() for line in cpp.split("\n") if line.strip().startswith("PTOAS_CHECK_WINDOW(")]
+    assert checks == ['PTOAS_CHECK_WINDOW("xv", -1, v3, 1, 1024, "");']
+
+
+def test_elements_before_the_extents_are_known_are_not_checked():
+    view = "%xv = pto.make_tensor_view %x, shape = [%m, %c32], strides = [%c32, %c1] : !pto.tensor_view<?x?xf32>"
+    load = "%v = pto.load_scalar %x[%n] : !pto.ptr<f32> -> f32\n  %m = arith.addi %n, %c1 : index"
+    store = "pto.store_scalar %v, %x[%n] : !pto.ptr<f32>, f32"
+    cpp = emit(kernel(f"{load}\n{view}\n{store}", args="%x: !pto.ptr<f32>, %n: index"))
+    checks = [line.strip() for line in cpp.split("\n") if line.strip().startswith("PTOAS_CHECK_WINDOW(")]
+    assert len(checks) == 1
+    assert re.fullmatch(
+        r'PTOAS_CHECK_WINDOW\("xv", -1, v2, 1, 1 \+ \(.+ - 1\) \* 32 \+ \(32 - 1\) \* 1, ""\);', checks[0]
+    )
+    twice = view.replace("%m", "%n") + "\n" + view.replace("%xv", "%again").replace("%m", "%c1")
+    assert "PTOAS_CHECK_WINDOW" not in emit(kernel(f"{twice}\n{load}\n{store}", args="%x: !pto.ptr<f32>, %n: index"))
+
+
 def test_scalar_constant_and_scalar_operand():
     body = f"""\
   %s = arith.constant -6.25e-02 : f32

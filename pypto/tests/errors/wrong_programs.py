@@ -573,6 +573,15 @@ JIT = [
         stage="run", caret="pl.load", hint="offset 32 + extent 16 exceeds 32",
     ),
     kernel(
+        "element_written_behind_the_tensor", "RuntimeError", "an access to 'y' leaves the tensor: element 2048 of 2048",
+        "for i in pl.range(100):\n    pl.write(y, [i, 0], 1.0)  #!", stage="run", caret="pl.write",
+    ),
+    kernel(
+        "element_read_behind_the_tensor", "RuntimeError", "an access to 'x' leaves the tensor: element 64000 of 2048",
+        "v = pl.read(x, [1000, 0])  #!\ny = pl.store(pl.mul(pl.load(x, [0, 0], [32, 64]), v), [0, 0], y)", stage="run",
+        caret="pl.read",
+    ),
+    kernel(
         "jit_lazy_negation", "ValueError", "lazy negation", "y[:] = pl.add(x, 1.0)", stage="run",
         hint=".resolve_neg()", args="ARGS = [torch._neg_view(torch.ones(32, 64)), torch.zeros(32, 64)]",
     ),

@@ -41,6 +41,7 @@ class FunctionEmitter:
         self.address: dict[Value, str] = {}
         self.tensor_type: dict[Value, str] = {}
         self.views: dict[Value, Any] = {}
+        self.described: dict[Value, list[Operation]] | None = None
         self.pipes: dict[int, tuple[str, str]] = {}
         self.writes_scalars = False
 

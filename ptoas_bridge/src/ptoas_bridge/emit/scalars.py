@@ -6,6 +6,7 @@ from ..dialect import types as T
 from ..dialect.ir import Operation
 from .cpp_types import cpp_type, unsigned
 from .function import FunctionEmitter, emits
+from .views import check_element
 
 _WRAPPING = {"addi": "+", "subi": "-", "muli": "*", "shli": "<<"}
 _PLAIN = {
@@ -198,11 +199,13 @@ def _castptr(e: FunctionEmitter, op: Operation) -> None:
 
 @emits("pto.load_scalar")
 def _load_scalar(e: FunctionEmitter, op: Operation) -> None:
+    check_element(e, op, op.ins[0], op.ins[1])
     e.declare(op.result, f"({e.use(op.ins[0])})[{e.use(op.ins[1])}]")
 
 
 @emits("pto.store_scalar")
 def _store_scalar(e: FunctionEmitter, op: Operation) -> None:
+    check_element(e, op, op.ins[1], op.ins[2])
     e.line(f"({e.use(op.ins[1])})[{e.use(op.ins[2])}] = {e.use(op.ins[0])};")
     e.writes_scalars = True
 

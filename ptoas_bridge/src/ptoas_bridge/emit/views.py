@@ -113,10 +113,46 @@ def _check_window(e: FunctionEmitter, op: Operation, view: View) -> None:
         size_text, extent_text = e.use(size), view.shape[dim]
         if start == 0 and size_text == extent_text:
             continue
-        e.helpers.add("PTOAS_CHECK_WINDOW")
-        name = _SUFFIXES.sub("", op.ins[0].name.lstrip("%"))
-        place = (e.module.location(op.loc) or "").replace('"', "")
-        e.line(f'PTOAS_CHECK_WINDOW("{name}", {dim}, {e.use(offset)}, {size_text}, {extent_text}, "{place}");')
+        _check(e, op, op.ins[0], dim, e.use(offset), size_text, extent_text)
+
+
+def check_element(e: FunctionEmitter, op: Operation, pointer: Value, offset: Value) -> None:
+    """The run-time check of one element behind a pointer whose tensor the function describes.
+
+    A pointer that several views describe, or one whose extents are not known yet, is not checked.
+    """
+    if e.described is None:
+        e.described = {}
+        for view in e.function.body.ops:
+            if view.name == "pto.make_tensor_view":
+                e.described.setdefault(view.ins[0], []).append(view)
+    views = e.described.get(pointer, [])
+    if len(views) != 1:
+        return
+    shape, strides = views[0].named["shape"], views[0].named["strides"]
+    if not all(v in e.expr or constant_of(v) is not None for v in (*shape, *strides)):
+        return
+    extents, steps = [constant_of(v) for v in shape], [constant_of(v) for v in strides]
+    start = constant_of(offset)
+    if None not in extents and None not in steps:
+        count = 1 + sum((n - 1) * s for n, s in zip(extents, steps))
+        if start is not None and 0 <= start < count:
+            return
+        size = str(count)
+    else:
+        terms = [
+            f"({e.use(n) if extent is None else extent} - 1) * {e.use(s) if step is None else step}"
+            for n, extent, s, step in zip(shape, extents, strides, steps)
+        ]
+        size = " + ".join(["1", *terms])
+    _check(e, op, views[0].result, -1, e.use(offset), "1", size)
+
+
+def _check(e: FunctionEmitter, op: Operation, view: Value, dim: int, offset: str, size: str, extent: str) -> None:
+    e.helpers.add("PTOAS_CHECK_WINDOW")
+    name = _SUFFIXES.sub("", view.name.lstrip("%"))
+    place = (e.module.location(op.loc) or "").replace('"', "")
+    e.line(f'PTOAS_CHECK_WINDOW("{name}", {dim}, {offset}, {size}, {extent}, "{place}");')
 
 
 def _global_tensor(e: FunctionEmitter, value: Value, view: View, offsets: list[Value], sizes: list[Value]) -> None:

@@ -36,9 +36,14 @@ struct Extents {
     int64_t values[5];
 };
 
-// A window [offset, offset + size) of one dimension of a tensor must lie inside [0, extent).
+// A window [offset, offset + size) of one dimension of a tensor must lie inside [0, extent); dimension -1 stands for
+// single elements of the whole memory.
 inline void check_window(const char* tensor, int dim, int64_t offset, int64_t size, int64_t extent, const char* place) {
     if (__builtin_expect(size > 0 && (offset < 0 || offset + size > extent), 0)) {
+        if (dim < 0) {
+            fail("an access to '%s' leaves the tensor: element %lld of %lld%s%s%s", tensor, static_cast<long long>(offset),
+                 static_cast<long long>(extent), place[0] ? " [" : "", place, place[0] ? "]" : "");
+        }
         fail("an access to '%s' leaves the tensor in dimension %d: offset %lld + extent %lld exceeds %lld%s%s%s", tensor,
              dim, static_cast<long long>(offset), static_cast<long long>(size), static_cast<long long>(extent),
              place[0] ? " [" : "", place, place[0] ? "]" : "");
