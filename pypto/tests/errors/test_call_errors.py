@@ -105,6 +105,42 @@ def test_a_worker_that_is_closed_says_so(scale):
             call()
 
 
+def test_numbers_that_do_not_fit():
+    @pl.jit
+    def shifted(x: pl.Tensor, by: pl.INT32, y: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y[:] = pl.add(x, pl.cast(by, pl.FP32))
+        return y
+
+    with pytest.raises(ValueError, match=r"'by' \(position 1\) is int32, which cannot hold 1099511627776"):
+        shifted(x(), 2**40, x())
+    with pytest.raises(TypeError, match=r"'by' \(position 1\) expects an integer, got 2\.5"):
+        shifted(x(), 2.5, x())
+
+
+@pytest.mark.parametrize("platform", ["a2a3sim", "torch"])
+def test_tensors_that_disagree_on_a_shared_extent(platform):
+    rows = pl.dynamic("rows")
+
+    @pl.jit
+    def add_ten(x: pl.Tensor[[rows, 64], pl.FP32], y: pl.Out[pl.Tensor[[rows, 64], pl.FP32]]):
+        for row in pl.range(0, rows, 16):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                y = pl.store(pl.add(pl.load(x, [row, 0], [16, 64]), 10.0), [row, 0], y)
+        return y
+
+    config = RunConfig(platform=platform)
+    with pytest.raises(ValueError, match="'x' and 'y' share the run-time extent rows, but got 64 and 32"):
+        add_ten(torch.ones(64, 64), torch.zeros(32, 64), config=config)
+    y = torch.zeros(64, 64)
+    add_ten(torch.ones(64, 64), y, config=config)
+    assert torch.equal(y, torch.full((64, 64), 11.0))
+    if platform != "torch":
+        loaded = ir.CompiledProgram.from_dir(add_ten.compile(x(), x(), config=config).output_dir)
+        with pytest.raises(ValueError, match="share the run-time extent rows"):
+            loaded(torch.ones(64, 64), torch.zeros(32, 64))
+
+
 def test_hardware_platforms_name_the_simulator(scale, monkeypatch):
     monkeypatch.delenv("PYPTO_SIM_FALLBACK", raising=False)
     with pytest.raises(RuntimeError, match=r"needs the a2a3 hardware.*'a2a3sim'.*PYPTO_SIM_FALLBACK=1"):

@@ -34,8 +34,9 @@ def read_manifest(root: Path) -> Manifest:
     path = root / MANIFEST
     if not path.exists():
         raise FileNotFoundError(
-            f"{path} not found: the folder holds no runnable artifact. It was compiled for platform 'torch' or with "
-            "skip_ptoas, or the program has no Orchestration function to start at"
+            f"{path} not found: the folder holds no runnable artifact. It was compiled for platform 'torch', with "
+            "skip_ptoas or with a PTOAS_ROOT that names no assembler, or the program has no Orchestration function to "
+            "start at"
         )
     scope: dict[str, Any] = {"__file__": str(path.resolve()), "__name__": "kernel_config"}
     try:

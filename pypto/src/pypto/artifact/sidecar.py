@@ -11,18 +11,22 @@ import msgspec
 from pypto.artifact.layout import SIDECAR, write_atomically
 from pypto.backend import BackendType
 from pypto.ir import DataType, Function, ParamDirection, TensorType
-from pypto.ir.expr import ConstInt
+from pypto.ir.expr import ConstInt, Var
 
 SCHEMA = 1
 
 
 class ParamInfo(msgspec.Struct, frozen=True):
-    """One parameter: shape with -1 for run-time extents, None for a scalar."""
+    """One parameter: shape with -1 for run-time extents, None for a scalar.
+
+    ``symbols`` names the run-time extents that several parameters may share; it is empty when there are none.
+    """
 
     name: str
     direction: ParamDirection
     shape: tuple[int, ...] | None
     dtype: DataType
+    symbols: tuple[str | None, ...] = ()
 
     @property
     def is_tensor(self) -> bool:
@@ -40,7 +44,7 @@ class ArtifactMeta(msgspec.Struct, frozen=True):
 
 def params_of(function: Function) -> tuple[ParamInfo, ...]:
     """Parameters of an entry function; 4-bit floats are carried as pairs, so their last extent is halved."""
-    found = []
+    found, owners = [], dict[str, Var]()
     for param, direction in zip(function.params, function.param_directions):
         name = param.name_hint.split("__ssa_v")[0]
         kind = param.type
@@ -48,10 +52,18 @@ def params_of(function: Function) -> tuple[ParamInfo, ...]:
             shape = [d.value if isinstance(d, ConstInt) else -1 for d in kind.shape]
             if kind.dtype == DataType.FP4 and shape and shape[-1] > 0:
                 shape[-1] //= 2
-            found.append(ParamInfo(name, direction, tuple(shape), kind.dtype))
+            symbols = tuple(_symbol(d, owners) if isinstance(d, Var) else None for d in kind.shape)
+            if kind.dtype == DataType.FP4:
+                symbols = (*symbols[:-1], None)  # pairs: the extent of the carrier is not the one the symbol means
+            found.append(ParamInfo(name, direction, tuple(shape), kind.dtype, symbols if any(symbols) else ()))
         else:
             found.append(ParamInfo(name, direction, None, getattr(kind, "dtype", DataType.UINT64)))
     return tuple(found)
+
+
+def _symbol(extent: Var, owners: dict[str, Var]) -> str | None:
+    """The name of a run-time extent; None for one that another variable has taken."""
+    return extent.name_hint if owners.setdefault(extent.name_hint, extent) is extent else None
 
 
 def write_sidecar(root: Path, meta: ArtifactMeta) -> None:
@@ -63,6 +75,7 @@ def write_sidecar(root: Path, meta: ArtifactMeta) -> None:
                 "direction": p.direction.name,
                 "shape": None if p.shape is None else list(p.shape),
                 "dtype": p.dtype.to_string(),
+                **({"symbols": list(p.symbols)} if p.symbols else {}),
             }
             for p in meta.params
         ],
@@ -131,4 +144,7 @@ def _param(item: Any, path: Path) -> ParamInfo:
         kind = DataType.from_string(dtype)
     except ValueError as error:
         raise _invalid(path, str(error)) from error
-    return ParamInfo(name, ParamDirection[direction], None if shape is None else tuple(shape), kind)
+    symbols = item.get("symbols", [])
+    if not (isinstance(symbols, list) and all(s is None or isinstance(s, str) for s in symbols)):
+        raise _invalid(path, f"the symbols of parameter '{name}' must be a list of names or null")
+    return ParamInfo(name, ParamDirection[direction], None if shape is None else tuple(shape), kind, tuple(symbols))

@@ -97,6 +97,21 @@ def check_argument(param: ParamInfo, position: int, value: Any) -> None:
         scalar_value(param, position, value)
 
 
+def check_symbols(params: Sequence[ParamInfo], values: Sequence[Any]) -> None:
+    """One run-time extent that several tensors share has one value; ``ValueError`` otherwise."""
+    known: dict[str, tuple[int, str]] = {}
+    for param, value in zip(params, values):
+        for symbol, extent in zip(param.symbols, getattr(value, "shape", ())):
+            if symbol is None:
+                continue
+            first, name = known.setdefault(symbol, (extent, param.name))
+            if first != extent:
+                raise ValueError(
+                    f"parameters '{name}' and '{param.name}' share the run-time extent {symbol}, but got {first} and "
+                    f"{extent}"
+                )
+
+
 def check_tensor(param: ParamInfo, position: int, value: Any) -> None:
     """A host tensor for a tensor parameter.
 
@@ -175,6 +190,10 @@ def scalar_value(param: ParamInfo, position: int, value: Any) -> Any:
             )
         return value
     if isinstance(value, (bool, int, float)):
+        if isinstance(value, int) and kind not in (ctypes.c_float, ctypes.c_double) and kind(value).value != value:
+            raise ValueError(
+                f"scalar parameter '{param.name}' (position {position}) is {param.dtype}, which cannot hold {value}"
+            )
         if kind in (ctypes.c_float, ctypes.c_double):
             return kind(value)
         if isinstance(value, float):

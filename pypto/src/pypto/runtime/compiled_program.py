@@ -10,7 +10,7 @@ from pypto.artifact.layout import HOST_ORCHESTRATION, MANIFEST
 from pypto.artifact.sidecar import ArtifactMeta, ParamInfo, read_sidecar
 from pypto.backend import BackendType
 from pypto.ir import ParamDirection
-from pypto.runtime.arguments import check_argument, split_arguments
+from pypto.runtime.arguments import check_argument, check_symbols, split_arguments
 from pypto.runtime.device_tensor import DeviceTensor
 from pypto.runtime.run_config import check_config
 
@@ -159,6 +159,7 @@ class CompiledProgram:
             for position, (param, value) in enumerate(zip(meta.params, values)):
                 if not isinstance(value, DeviceTensor):
                     check_argument(param, position, value)
+            check_symbols(meta.params, values)
         with one_shot_worker(platform, self, config) as worker:
             worker.execute(self, values, config)
         return self._results(values) if allocated else None
@@ -175,6 +176,7 @@ class CompiledProgram:
         values, allocated = split_arguments(meta.params, args, self.has_return)
         for position, (param, value) in enumerate(zip(meta.params, values)):
             check_argument(param, position, value)
+        check_symbols(meta.params, values)
         run_as_torch(self.program, values)
         return self._results(values) if allocated else None
 

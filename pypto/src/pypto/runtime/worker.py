@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from pypto.runtime.arguments import check_tensor, scalar_value, split_arguments
+from pypto.runtime.arguments import check_symbols, check_tensor, scalar_value, split_arguments
 from pypto.runtime.device_tensor import DeviceTensor, check_shape
 from pypto.runtime.run_config import RunConfig, check_config
 
@@ -287,6 +287,7 @@ class ChipWorker(Worker):
             raise ValueError(f"the program is for platform '{platform}', the worker runs '{self.platform}'")
         handle = self._handle(compiled)
         arguments = self._pack(compiled.params, values)
+        check_symbols(compiled.params, values)
         try:
             worker.run(handle, arguments, call_config(config, compiled))
         except RuntimeError as error:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from ptows.git.command import git
 
-
 # What importing and installing a package leaves in its folder; a repository says so itself, in .gitignore.
 _LEFT_BY_INSTALLING = "__pycache__/\n*.egg-info/\n"
 
