@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import runpy
 
 import pypto.language as pl
 import pytest
@@ -139,6 +140,19 @@ def test_tensors_that_disagree_on_a_shared_extent(platform):
         loaded = ir.CompiledProgram.from_dir(add_ten.compile(x(), x(), config=config).output_dir)
         with pytest.raises(ValueError, match="share the run-time extent rows"):
             loaded(torch.ones(64, 64), torch.zeros(32, 64))
+
+
+def test_more_tensors_than_a_task_carries(tmp_path):
+    names = [f"a{number}" for number in range(40)]
+    loads = "".join(f"        t = pl.add(t, pl.load({name}, [0, 0], [32, 64]))\n" for name in names)
+    (tmp_path / "many.py").write_text(
+        f"import pypto.language as pl\n\n@pl.jit\ndef many({', '.join(f'{n}: pl.Tensor' for n in names)}, "
+        "y: pl.Out[pl.Tensor]):\n    with pl.at(level=pl.Level.CORE_GROUP):\n"
+        f"        t = pl.load(a0, [0, 0], [32, 64])\n{loads}        y = pl.store(t, [0, 0], y)\n    return y\n"
+    )
+    many = runpy.run_path(str(tmp_path / "many.py"))["many"]
+    with pytest.raises(RuntimeError, match="'many_incore_0' takes 41 tensors, but a task can carry 32"):
+        many(*(x() for _ in names), x())
 
 
 def test_hardware_platforms_name_the_simulator(scale, monkeypatch):

@@ -322,6 +322,10 @@ OPERATORS = [
         caret="pl.tile.div",
     ),
     kernel(
+        "division_by_zero", "PartialCodegenError", "Division by zero",
+        "n = 4 // 0  #!\ny = pl.store(pl.load(x, [n, 0], [16, 64]), [0, 0], y)", caret="0", hint="correct the divisor",
+    ),
+    kernel(
         "load_past_the_end", "InvalidOperationError", "past the end of dimension 0",
         "a = pl.load(x, [16, 0], [32, 64])  #!\ny = pl.store(a, [0, 0], y)", caret="pl.load", hint="clamp=True",
     ),
@@ -394,6 +398,11 @@ MEMORY = [
         "a = pl.load(x, [0, 0], [64, 64], target_memory=pl.Mem.Mat)\nd = pl.move(a, target_memory=pl.Mem.Left)\n"
         "y = pl.store(pl.exp(d), [0, 0], y)",
         hint="got 'left'", args="ARGS = [torch.ones(64, 64), torch.zeros(64, 64)]",
+    ),
+    kernel(
+        "six_dimensions", "PartialCodegenError", "tensor 'x' of kernel 'f_incore_0' has 6 dimensions",
+        "y[:] = pl.add(x, 1.0)", hint="reshape it before",
+        args="ARGS = [torch.ones(2, 2, 2, 2, 4, 8), torch.zeros(2, 2, 2, 2, 4, 8)]",
     ),
     kernel(
         "operand_does_not_fit_into_left", "ValueError", "Left",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import math
 from typing import TYPE_CHECKING
 
+from pypto.codegen.checks import check_divisor
 from pypto.errors import InternalError
 from pypto.ir import DataType, Expr
 from pypto.ir import expr as E
@@ -36,7 +39,7 @@ def expression(emitter: OrchestrationEmitter, expr: Expr) -> str:
     if isinstance(expr, ConstBool):
         return "true" if expr.value else "false"
     if isinstance(expr, ConstFloat):
-        return f"{expr.value:.9g}" + ("f" if _has_point(expr.value) else ".0f")
+        return float_literal(expr.value)
     if isinstance(expr, Var):
         text = emitter.scalars.get(expr)
         if text is None:
@@ -47,6 +50,7 @@ def expression(emitter: OrchestrationEmitter, expr: Expr) -> str:
         left, right = expression(emitter, expr.left), expression(emitter, expr.right)
         return f"std::{name}<{c_type(expr.dtype)}>({left}, {right})"
     if isinstance(expr, E.BinaryExpr) and type(expr) in _BINARY:
+        check_divisor(expr, expr.span)
         return f"({expression(emitter, expr.left)} {_BINARY[type(expr)]} {expression(emitter, expr.right)})"
     if isinstance(expr, E.Cast):
         return f"static_cast<{c_type(expr.dtype)}>({expression(emitter, expr.operand)})"
@@ -63,9 +67,16 @@ def expression(emitter: OrchestrationEmitter, expr: Expr) -> str:
     raise InternalError(f"{type(expr).__name__} cannot be printed in an orchestration function", span=expr.span)
 
 
-def _has_point(value: float) -> bool:
+def float_literal(value: float, decimals: int | None = None) -> str:
+    """C++ text of a ``float``; with ``decimals`` fixed-point text of that many places when that is the same number."""
+    if not math.isfinite(value):
+        text = '__builtin_nanf("")' if math.isnan(value) else "__builtin_inff()"
+        return f"-{text}" if math.copysign(1.0, value) < 0 else text
+    fixed = f"{value:.{decimals}f}" if decimals is not None else ""
+    if fixed and ctypes.c_float(float(fixed)).value == ctypes.c_float(value).value:
+        return f"{fixed}f"
     text = f"{value:.9g}"
-    return "." in text or "e" in text or "n" in text
+    return text + ("f" if "." in text or "e" in text else ".0f")
 
 
 def narrowed(emitter: OrchestrationEmitter, expr: Expr) -> str:

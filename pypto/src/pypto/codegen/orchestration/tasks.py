@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pypto.backend import get_handler
 from pypto.codegen.orchestration.analysis import TaskId
-from pypto.codegen.orchestration.expressions import expression
+from pypto.codegen.orchestration.expressions import expression, float_literal
 from pypto.codegen.orchestration.names import RUNTIME_DTYPE
 from pypto.codegen.pto import infer_function_core_type
 from pypto.errors import InternalError, user_error
@@ -27,6 +27,8 @@ _ADD = {
     ArgDirection.InOut: "add_inout",
     ArgDirection.NoDep: "add_no_dep",
 }
+_MAX_TENSORS = 32
+_MAX_SCALARS = 16
 _PREDICATES = {E.Eq: "EQ", E.Ne: "NE", E.Lt: "LT", E.Le: "LE", E.Gt: "GT", E.Ge: "GE"}
 _FLIPPED = {"EQ": "EQ", "NE": "NE", "LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
 
@@ -128,6 +130,7 @@ class TaskEmission:
         emitter = self.emitter
         created: dict[Var, str] = {}
         covered = list(zip(launch.args, launch.directions))
+        _check_limits(launch)
         for arg, direction in covered:
             if isinstance(arg.type, TensorType):
                 emitter.line(f"{params}.{_ADD[direction]}({emitter.tensor(arg)});")
@@ -146,9 +149,7 @@ class TaskEmission:
 
     def _scalar_argument(self, arg: Expr) -> str:
         if isinstance(arg, ConstFloat):
-            return (
-                f"to_u64({arg.value:.6f}f)" if abs(arg.value) >= 1e-3 or arg.value == 0 else f"to_u64({arg.value!r}f)"
-            )
+            return f"to_u64({float_literal(arg.value, decimals=6)})"
         if isinstance(arg, ConstInt):
             return f"(uint64_t){arg.value}"
         text = expression(self.emitter, arg)
@@ -385,6 +386,22 @@ def _base(var: Var) -> str:
 def inner_calls(function: Function) -> list[Call]:
     """Calls of program functions inside a wrapper function."""
     return [call for call in calls_of(function) if isinstance(call.op, GlobalVar)]
+
+
+def _check_limits(launch: Launch) -> None:
+    """What one task can carry."""
+    tensors = sum(isinstance(a.type, TensorType) for a in launch.args) + len(launch.params) - len(launch.args)
+    for kind, count, limit in (
+        ("tensors", tensors, _MAX_TENSORS),
+        ("scalars", len(launch.params) - tensors, _MAX_SCALARS),
+    ):
+        if count > limit:
+            kernel = launch.kernel or launch.members[0]
+            raise user_error(
+                f"kernel '{kernel.name}' takes {count} {kind}, but a task can carry {limit}; pack some of them into "
+                "one tensor, or split the kernel",
+                span=kernel.span,
+            )
 
 
 def calls_of(function: Function) -> list:

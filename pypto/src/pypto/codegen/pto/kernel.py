@@ -22,12 +22,15 @@ from pypto.codegen.pto.types import (
     tile_extents,
 )
 from pypto.codegen.writer import NameTable
-from pypto.errors import InternalError
+from pypto.errors import InternalError, user_error
 from pypto.ir import AssignStmt, Expr, Function, IfStmt, Span, TensorLayout, TensorType, TileType, Var
 from pypto.ir.expr import ConstInt, const_index
 from pypto.ir.span import UNKNOWN_SPAN
 from pypto.ir.types import CommCtxType, ScalarType
 from pypto.ir.visitor import IRVisitor
+
+#: Dimensions of a tensor as the assembler and the task runtime know it.
+_MAX_RANK = 5
 
 
 class TileHandle(msgspec.Struct, eq=False):
@@ -229,6 +232,12 @@ class KernelEmitter:
 
         kind = ref.type
         shape = kind.shape
+        if len(shape) > _MAX_RANK:
+            raise user_error(
+                f"tensor '{ref.view.lstrip('%').split('__')[0]}' of kernel '{self.function.name}' has {len(shape)} "
+                f"dimensions, but a kernel reads and writes tensors of at most {_MAX_RANK}; reshape it before",
+                span=span,
+            )
         extents = [index_value(self, d) for d in shape]
         view = kind.tensor_view
         layout = view.layout if view else TensorLayout.ND

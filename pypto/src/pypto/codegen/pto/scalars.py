@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pypto.codegen.checks import check_divisor
 from pypto.codegen.pto.kernel import KernelEmitter
 from pypto.codegen.pto.types import dtype_text, signless_text
 from pypto.errors import InternalError, UnsupportedFeatureError
@@ -114,6 +115,7 @@ def _binary(emitter: KernelEmitter, expr: E.BinaryExpr, hint: str, span: Span) -
         return _emit(
             emitter, lambda n: f"{n} = {_compare(kind, dtype)} {left}, {right} : {signless_text(dtype)}", hint, span
         )
+    check_divisor(expr, span)
     dtype = expr.dtype
     table = _FLOAT_OPS if dtype.is_float() else _UNSIGNED_OPS if dtype.is_unsigned_int() else _INT_OPS
     op = table.get(kind)
