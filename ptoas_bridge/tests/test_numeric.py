@@ -23,6 +23,7 @@ pytestmark = [
 
 T = tile()
 DYN = tile(valid="?x32")
+RESIZABLE = tile(valid="?x?")
 COL = tile(32, 1, blayout="col_major")
 MAT = tile(32, 32, "f16", "mat", blayout="col_major", slayout="row_major")
 LEFT = tile(32, 32, "f16", "left", slayout="row_major")
@@ -47,7 +48,9 @@ def window(name: str, source: str, row: str = "%c0", size: str = "%c32", dim: st
             f"!pto.tensor_view<?x?x{elem}> -> !pto.partition_tensor_view<{dim}x32x{elem}>\n")  # fmt: skip
 
 
-PV, PVD, PVH = (f"!pto.partition_tensor_view<{shape}>" for shape in ("32x32xf32", "?x32xf32", "32x32xf16"))
+PV, PVD, PVH, PVROW = (
+    f"!pto.partition_tensor_view<{shape}>" for shape in ("32x32xf32", "?x32xf32", "32x32xf16", "1x32xf32")
+)
 
 SOFTMAX = view("xv", "%x") + view("yv", "%y") + window("xp", "xv") + window("yp", "yv") + f"""
   %a = pto.alloc_tile : {T}
@@ -110,6 +113,13 @@ QUARTERS = view("xv", "%x") + view("yv", "%y") + window("xp", "xv") + window("yp
   pto.tstore ins(%b : {T}) outs(%yp : {PV})
 """  # fmt: skip
 
+NARROWED = view("xv", "%x") + view("yv", "%y") + window("xp", "xv") + window("yp", "yv", "%c16", "%c1", "1") + f"""
+  %a = pto.alloc_tile valid_row = %c32 valid_col = %c32 : {RESIZABLE}
+  pto.tload ins(%xp : {PV}) outs(%a : {RESIZABLE})
+  pto.set_validshape %a, %c1, %c16 : {RESIZABLE}
+  pto.tstore ins(%a : {RESIZABLE}) outs(%yp : {PVROW})
+"""  # fmt: skip
+
 MATMUL = (
     view("av", "%a", elem="f16") + view("bv", "%b", elem="f16") + view("cv", "%c") + window("ap", "av", elem="f16")
     + window("bp", "bv", elem="f16") + window("cp", "cv") + f"""
@@ -155,6 +165,7 @@ PROGRAM = (
     + function("strips", f"%x: {F32}, %y: {F32}, %n: index", STRIPS, "vector")
     + function("fibonacci", "%o: !pto.ptr<i64>, %n: index", FIBONACCI, "vector")
     + function("quarters", f"%x: {F32}, %y: {F32}", QUARTERS, "vector")
+    + function("narrowed", f"%x: {F32}, %y: {F32}", NARROWED, "vector")
     + function("matmul", f"%a: !pto.ptr<f16>, %b: !pto.ptr<f16>, %c: {F32}", MATMUL, "cube")
     + function("branches", f"%x: {F32}, %y: {F32}, %z: {F32}, %n: index", view("zview", "%z") + BRANCHES, "vector")
     + "}\n"
@@ -164,6 +175,7 @@ ENTRIES = {
     "strips": "(float*)a[0], (float*)a[1], n",
     "fibonacci": "(int64_t*)a[0], n",
     "quarters": "(float*)a[0], (float*)a[1]",
+    "narrowed": "(float*)a[0], (float*)a[1]",
     "matmul": "(half*)a[0], (half*)a[1], (float*)a[2]",
     "branches": "(float*)a[0], (float*)a[1], (float*)a[2], n",
 }
@@ -223,6 +235,14 @@ def test_subview_window(run):
     run("quarters", x, y)
     want = np.abs(x)
     want[16:, 16:] *= 2
+    np.testing.assert_array_equal(y, want)
+
+
+def test_a_tile_narrowed_after_its_allocation_is_stored_into_a_smaller_window(run):
+    x, y = random(), np.zeros((32, 32), np.float32)
+    run("narrowed", x, y)
+    want = np.zeros((32, 32), np.float32)
+    want[16, :16] = x[0, :16]
     np.testing.assert_array_equal(y, want)
 
 

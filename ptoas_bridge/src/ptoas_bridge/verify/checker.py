@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from ..dialect import types as T
-from ..dialect.ir import Function, Module, Operation, Value
+from ..dialect.ir import Function, Module, Operation, Value, constant_of
 from ..errors import AssemblerError
 
 Rule = Callable[["Checker", Operation], None]
@@ -35,6 +35,13 @@ class Checker:
         self.arch = module.arch
         self.function: Function | None = None
         self.section: str | None = None
+        self._resized: set[Value] = set()
+
+    def enter(self, function: Function) -> None:
+        """Start with `function`: remember the tiles whose valid region changes somewhere in it."""
+        self.function = function
+        ops = function.body.walk() if function.body is not None else ()
+        self._resized = {op.ins[0] for op in ops if op.name == "pto.set_validshape" and op.ins}
 
     @property
     def label(self) -> str:
@@ -66,6 +73,22 @@ class Checker:
             self.fail(op, f"expects {role} to be a tile_buf, got '{value.type}'")
         return value.type
 
+    def required_valid(self, value: Value) -> tuple[int, int]:
+        """Valid extents: the static ones of the type, else constants of the allocation, else -1.
+
+        A tile that `pto.set_validshape` changes has the extents of its allocation only for a while: -1.
+        """
+        rows, cols = value.type.v_row, value.type.v_col
+        owner = value.owner
+        if owner is None or owner.name != "pto.alloc_tile" or value in self._resized:
+            return rows, cols
+        extents = []
+        for extent, name in ((rows, "valid_row"), (cols, "valid_col")):
+            given = owner.named.get(name)
+            found = constant_of(given) if extent == T.DYNAMIC and given is not None else extent
+            extents.append(T.DYNAMIC if found is None else int(found))
+        return extents[0], extents[1]
+
 
 def verify_module(module: Module) -> None:
     """Check everything that does not depend on the level. Raises AssemblerError."""
@@ -83,7 +106,7 @@ def verify_module(module: Module) -> None:
 
     checker = Checker(module)
     for fn in module.functions:
-        checker.function = fn
+        checker.enter(fn)
         functions.check_function(checker, fn)
         if fn.body is not None:
             _walk(checker, fn.body.ops)

@@ -13,7 +13,6 @@ from .helpers import (
     check_vec,
     key,
     names,
-    required_valid,
     scratch_of,
     tiles_of,
 )
@@ -121,8 +120,8 @@ def _rem_scratch(c: Checker, op: Operation) -> None:
     tmp = scratch_of(op)
     if c.arch != "a3" or tmp is None or not isinstance(tmp.type, T.TileType):
         return
-    rows, cols = required_valid(tmp)
-    _, dst_cols = required_valid(op.outs[0])
+    rows, cols = c.required_valid(tmp)
+    _, dst_cols = c.required_valid(op.outs[0])
     least = 2 if op.name == "pto.trem" else 1
     if 0 <= rows < least:
         c.fail(op, f"expects A2/A3 tmp valid_shape[0] to be at least {least}, got {rows}")
@@ -142,8 +141,8 @@ def _prelu_scratch(c: Checker, op: Operation) -> None:
     t = c.tile(op, tmp, "tmp")
     if t.dtype.bytes != 1:
         c.fail(op, f"expects A2/A3 tprelu tmp element type to be 8-bit, got {t.dtype}")
-    dst_rows, dst_cols = required_valid(op.outs[0])
-    _, cols = required_valid(tmp)
+    dst_rows, dst_cols = c.required_valid(op.outs[0])
+    _, cols = c.required_valid(tmp)
     if dst_rows >= 0 and t.rows < dst_rows + 1:
         c.fail(op, f"expects A2/A3 tprelu tmp rows to be at least {dst_rows + 1}, got {t.rows}")
     if dst_cols >= 0 and 0 <= cols < -(-dst_cols // 8):

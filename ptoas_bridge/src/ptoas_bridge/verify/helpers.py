@@ -109,20 +109,3 @@ def check_plain_rows(c: Checker, op: Operation, tiles: list[tuple[str, Value]]) 
         t = value.type
         if t.boxed or t.blayout != "row_major":
             c.fail(op, f"expects {role} to use row_major layout (blayout=row_major, slayout=none_box)")
-
-
-def required_valid(value: Value) -> tuple[int, int]:
-    """Valid extents: the static ones of the type, else constants of the allocation, else -1."""
-    from ..dialect.ir import constant_of
-
-    t = value.type
-    rows, cols = t.v_row, t.v_col
-    owner = value.owner
-    if owner is not None and owner.name == "pto.alloc_tile":
-        if rows == T.DYNAMIC and owner.named.get("valid_row") is not None:
-            found = constant_of(owner.named["valid_row"])
-            rows = T.DYNAMIC if found is None else int(found)
-        if cols == T.DYNAMIC and owner.named.get("valid_col") is not None:
-            found = constant_of(owner.named["valid_col"])
-            cols = T.DYNAMIC if found is None else int(found)
-    return rows, cols

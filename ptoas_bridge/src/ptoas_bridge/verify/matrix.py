@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..dialect import types as T
 from ..dialect.ir import Operation, Value
 from .checker import Checker, rule
-from .helpers import key, required_valid
+from .helpers import key
 
 _TRIPLES = {
     "a3": (("i32", "i8", "i8"), ("f32", "f16", "f16"), ("f32", "f32", "f32"), ("f32", "bf16", "bf16")),
@@ -48,8 +48,8 @@ def _product(c: Checker, op: Operation) -> None:
     ):
         if left != right:
             c.fail(op, f"expects {first} to equal {second}, got {left} and {right}")
-    m, k = required_valid(_operand(c, op, "lhs"))
-    _, n = required_valid(_operand(c, op, "rhs"))
+    m, k = c.required_valid(_operand(c, op, "lhs"))
+    _, n = c.required_valid(_operand(c, op, "rhs"))
     for name, extent in (("m", m), ("k", k), ("n", n)):
         if extent > LIMIT:
             c.fail(op, f"expects {name} to be in [1, {LIMIT}], got {extent}")

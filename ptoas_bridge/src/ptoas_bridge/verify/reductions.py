@@ -12,7 +12,6 @@ from .helpers import (
     check_same_valid,
     check_vec,
     key,
-    required_valid,
     same_extent,
     scratch_of,
     tiles_of,
@@ -62,7 +61,7 @@ def _row_shapes(c: Checker, op: Operation) -> None:
         c.fail(op, f"expects dst valid_shape[1] to be 1, got {dst.v_col}")
     if dst.blayout == "col_major" and dst.cols != 1:
         c.fail(op, f"expects a col_major dst to have one column, got {dst.cols}")
-    _, cols = required_valid(op.outs[0])
+    _, cols = c.required_valid(op.outs[0])
     if cols not in (1, 0, T.DYNAMIC):
         c.fail(op, f"expects dst valid_shape[1] to be 1, got {cols}")
     if not same_extent(op.ins[0].type.v_row, dst.v_row):
@@ -78,8 +77,8 @@ def index_scratch_width(cols: int, dtype: T.ScalarType) -> int:
 
 
 def _check_index_scratch(c: Checker, op: Operation, tmp, source: T.TileType) -> None:
-    rows, cols = required_valid(tmp)
-    src_rows, src_cols = required_valid(op.ins[0])
+    rows, cols = c.required_valid(tmp)
+    src_rows, src_cols = c.required_valid(op.ins[0])
     if min(rows, cols, src_rows, src_cols) < 0 or (rows, cols) == (src_rows, src_cols):
         return
     if src_cols <= 2048 // source.dtype.bits:
@@ -133,7 +132,7 @@ def _colsum_scratch(c: Checker, op: Operation) -> None:
     if tmp is None:
         return
     t = c.tile(op, tmp, "tmp")
-    _, cols = required_valid(op.ins[0])
+    _, cols = c.required_valid(op.ins[0])
     if binary and cols >= 0 and t.cols < cols:
         c.fail(
             op, f"expects tmp shape[1] to be at least src valid_shape[1] when isBinary is true; got {t.cols} vs {cols}"

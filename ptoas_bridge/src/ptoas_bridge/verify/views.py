@@ -5,7 +5,6 @@ from __future__ import annotations
 from ..dialect import types as T
 from ..dialect.ir import Operation, constant_of
 from .checker import Checker, rule
-from .helpers import required_valid
 
 _LOAD_A3 = frozenset(["i8", "i16", "i32", "i64", "f16", "bf16", "f32", "ui8", "ui16", "ui32", "ui64"])
 
@@ -184,7 +183,7 @@ def _tstore(c: Checker, op: Operation) -> None:
 
 
 def _check_store_count(c: Checker, op: Operation, view: T.PartitionViewType) -> None:
-    rows, cols = required_valid(op.ins[0])
+    rows, cols = c.required_valid(op.ins[0])
     if T.DYNAMIC in view.dims or T.DYNAMIC in (rows, cols):
         return
     count = 1

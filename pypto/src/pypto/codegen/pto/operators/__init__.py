@@ -118,13 +118,13 @@ def tile_operand(handle: TileHandle) -> tuple[str, str]:
 
 
 def operands_of(emitter: KernelEmitter, args: list[Expr] | tuple, dtype: DataType | None, span: Span):
-    """Tile operands by handle, scalar operands signless; a scalar constant takes ``dtype`` when given."""
+    """Tile operands by handle, scalar operands signless and converted to ``dtype`` when given."""
     found = []
     for arg in args:
         if isinstance(arg.type, TileType):
             found.append(tile_operand(emitter.tile(arg)))
         elif isinstance(arg.type, ScalarType):
-            if dtype is not None and arg.type.dtype != dtype and arg.type.dtype.is_float() != dtype.is_float():
+            if dtype is not None:
                 found.append((typed_value(emitter, arg, dtype, span=span), signless_text(dtype)))
             else:
                 found.append(operand(emitter, arg, span=span))

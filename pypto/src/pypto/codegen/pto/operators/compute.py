@@ -65,6 +65,15 @@ _with_precision("tile.log", "pto.tlog", "log_precision")
 _with_precision("tile.recip", "pto.trecip", "recip_precision")
 
 
+@emits("tile.lrelu")
+def leaky_relu(emitter: KernelEmitter, call: Call, result: Var, span: Span) -> None:
+    """The slope stays FP32 whatever the element type is."""
+    at = call_span(span, call)
+    out = target(emitter, call, result, span)
+    ins = operands_of(emitter, call.args, DataType.FP32, at)
+    instruction(emitter, "pto.tlrelu", ins, [tile_operand(out)], at)
+
+
 @emits("tile.row_expand", "tile.col_expand")
 def expand(emitter: KernelEmitter, call: Call, result: Var, span: Span) -> None:
     """Only the vector is an operand; the target gives the shape."""
