@@ -1,5 +1,6 @@
 """Task runtime: compile, load and run task graphs on CPU workers."""
 
+from simpler_runtime._native import load_in_background
 from simpler_runtime.buffers import Access, Buffer, Tensor
 from simpler_runtime.build import KernelSource, build_callable
 from simpler_runtime.call_config import CallConfig, RuntimeEnv
@@ -52,6 +53,7 @@ __all__ = [
     "build_callable",
     "get_dtype_name",
     "get_element_size",
+    "load_in_background",
     "make_chip_tensor_arg",
     "parse_platform",
     "scalar_to_uint64",

@@ -6,12 +6,16 @@ import contextlib
 import ctypes
 import os
 import threading
+from functools import lru_cache
 from pathlib import Path
 
 from simpler_runtime.toolchain import INCLUDE_DIR, build_library
 
 RING_COUNT = 4
 CSRC_DIR = Path(__file__).parent / "csrc"
+DIAGNOSTICS_DIR = CSRC_DIR / "diagnostics"
+# The first use on a machine waits for this build: more optimisation takes half as long again, tasks are hardly faster.
+_FLAGS = ("-O1", "-finline-small-functions")
 
 _lock = threading.Lock()
 _library: ctypes.CDLL | None = None
@@ -36,6 +40,7 @@ class RunRequest(ctypes.Structure):
         ("dep_gen", ctypes.c_int32),
         ("scope_stats", ctypes.c_int32),
         ("output_prefix", ctypes.c_char_p),
+        ("create_diagnostics", ctypes.c_void_p),
         ("timing_markers", ctypes.c_int32),
         ("callable_hash", ctypes.c_uint64),
     ]
@@ -46,18 +51,27 @@ def library() -> ctypes.CDLL:
     global _library
     with _lock:
         if _library is None:
-            # -O3 makes the core slower to build and no faster.
             path = build_library(
-                CSRC_DIR.glob("*.cpp"), include_dirs=[INCLUDE_DIR], flags=["-O2"], name="the task runtime"
+                CSRC_DIR.glob("*.cpp"), include_dirs=[INCLUDE_DIR], flags=_FLAGS, name="the task runtime"
             )
             # Global: kernels resolve the weak functions of simulated_core.h against it.
             _library = _declare(ctypes.CDLL(str(path), mode=os.RTLD_GLOBAL | os.RTLD_NOW))
         return _library
 
 
+@lru_cache(maxsize=1)
+def diagnostics_factory() -> int:
+    """Address of the function that creates the collectors of a run; their library is built on first use."""
+    path = build_library(
+        DIAGNOSTICS_DIR.glob("*.cpp"), include_dirs=[CSRC_DIR, INCLUDE_DIR], flags=_FLAGS, name="the diagnostics"
+    )
+    create = ctypes.CDLL(str(path), mode=os.RTLD_NOW).simpler_diagnostics_create
+    return ctypes.cast(create, ctypes.c_void_p).value or 0
+
+
 def load_in_background() -> None:
     """Start loading (and building) the core while the caller does something else; errors show at the first use."""
-    if _library is None:
+    if _library is None and not _lock.locked():
         threading.Thread(target=_load_quietly, name="simpler-core", daemon=True).start()
 
 

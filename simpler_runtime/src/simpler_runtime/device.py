@@ -114,7 +114,9 @@ class Device:
         request.pmu_event = pmu_event(config)
         request.dep_gen = config.enable_dep_gen
         request.scope_stats = config.enable_scope_stats
-        request.output_prefix = os.fsencode(os.path.abspath(config.output_prefix)) if config.diagnostics else None
+        if config.diagnostics:
+            request.output_prefix = os.fsencode(os.path.abspath(config.output_prefix))
+            request.create_diagnostics = _native.diagnostics_factory()
         request.timing_markers = timing_markers_wanted()
         request.callable_hash = int(callable_.identity[:16], 16)
         message = ctypes.create_string_buffer(_MESSAGE_BYTES)

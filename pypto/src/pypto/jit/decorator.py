@@ -316,11 +316,13 @@ class JITFunction:
         if found is not None:
             return found
         if not persistent.serves(config):
+            lowering.prepare_run(config)
             return self._compiled(bound, config)
         found = self._restored.get(key) or persistent.restore(self, key, config)
         if found is not None:
             self._restored[key] = found
             return found
+        lowering.prepare_run(config)
         found = self._compiled(bound, config)
         persistent.publish(self, key, found.output_dir)
         return found

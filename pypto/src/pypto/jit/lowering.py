@@ -46,6 +46,13 @@ def compile_program(program: Program, config: Any) -> Any:
     return build(program, skip_ptoas=_assembler_is_missing(), **options)
 
 
+def prepare_run(config: Any) -> None:
+    """Have what runs the program ready by the time it is compiled."""
+    from pypto.runtime.binaries import load_simulator
+
+    load_simulator(_or_default(config).platform)
+
+
 def check_config(config: Any) -> None:
     """``TypeError`` when ``config`` is neither None nor a ``RunConfig``."""
     if config is not None:

@@ -39,6 +39,14 @@ def build_chip_callable(root: Path, platform: str) -> tuple[Any, Manifest]:
     return callable_, manifest
 
 
+def load_simulator(platform: str) -> None:
+    """Start loading the task runtime, which its first use on a machine builds; nothing for other platforms."""
+    if platform.endswith("sim"):
+        import simpler_runtime
+
+        simpler_runtime.load_in_background()
+
+
 def require_simulator(platform: str) -> None:
     """Refuse a hardware platform on a machine without the device, and say what works."""
     if platform == "torch":

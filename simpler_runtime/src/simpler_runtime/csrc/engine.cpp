@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <cstdlib>
+#include <initializer_list>
 
 namespace simpler {
 
@@ -137,7 +138,7 @@ bool Engine::help() {
 
 void Engine::run(const Claim &claim, Lane &lane) {
     Task &task = *claim.task;
-    Timeline *const timeline = diagnostics ? diagnostics->timeline.get() : nullptr;
+    Diagnostics *const timeline = diagnostics && diagnostics->timed ? diagnostics : nullptr;
     const uint64_t taken = timeline ? timeline_clock() : 0;
     if (!errors.set()) {
         if (task.sync_start) {
@@ -175,7 +176,7 @@ void Engine::run_gang(Task &task) {
         Engine &engine = *member.engine;
         Lane *lane = engine.borrow_lane();
         lane->begin(member.task);
-        Timeline *const timeline = engine.diagnostics ? engine.diagnostics->timeline.get() : nullptr;
+        Diagnostics *const timeline = engine.diagnostics && engine.diagnostics->timed ? engine.diagnostics : nullptr;
         const uint64_t start = timeline ? timeline_clock() : 0;
         const bool healthy = lane->cluster.run_block(*member.task, member.block, engine.errors);
         if (healthy && timeline) timeline->block(*member.task, member.block, lane->index, start, timeline_clock());
@@ -235,7 +236,7 @@ void Engine::complete(Task *task, Lane &lane) {
         Task *done = pending;
         pending = done->next_ready;
         ++finished;
-        if (diagnostics && diagnostics->args) diagnostics->args->after_completion(*done);
+        if (diagnostics) diagnostics->after_completion(*done);
         Edge *edge = done->successors.exchange(closed_list(), std::memory_order_acq_rel);
         // The list was built by pushing in front: turn it so that consumers start in submission order.
         Edge *ordered = nullptr;
@@ -254,7 +255,7 @@ void Engine::complete(Task *task, Lane &lane) {
                 pending = consumer;
                 continue;
             }
-            if (diagnostics && diagnostics->args) diagnostics->args->before_dispatch(*consumer);
+            if (diagnostics) diagnostics->before_dispatch(*consumer);
             if (!lane.next && consumer->block_num == 1) {
                 lane.next = consumer;
             } else {
@@ -295,7 +296,7 @@ void Engine::submit_ready(Task *task) {
         held_tail_ = task;
         return;
     }
-    if (diagnostics && diagnostics->args) diagnostics->args->before_dispatch(*task);
+    if (diagnostics) diagnostics->before_dispatch(*task);
     enqueue(task);
 }
 

@@ -27,7 +27,7 @@ Orchestrator::Orchestrator(Engine &engine, Architecture arch, int clusters)
 void Orchestrator::submit(const MixedKernels &kernels, const TaskArgsView &args, bool dummy, SubmitResult &result) {
     empty_result(result);
     if (fatal()) return;
-    const uint64_t started = diagnostics_ ? timeline_clock() : 0;
+    const uint64_t started = engine_.diagnostics ? timeline_clock() : 0;
     if (args.error) {
         engine_.errors.report(PTO2_ERROR_INVALID_ARGS, "submit: %s", args.error);
         return;
@@ -109,10 +109,7 @@ void Orchestrator::submit(const MixedKernels &kernels, const TaskArgsView &args,
     }
     task->heap_end = ring.heap.head();
     task->heap_allocated = ring.heap.allocated();
-    if (diagnostics_) {
-        if (diagnostics_->graph) diagnostics_->graph->task(*task, args, manual);
-        if (diagnostics_->timeline) diagnostics_->timeline->submit(task->id, started, timeline_clock());
-    }
+    if (engine_.diagnostics) engine_.diagnostics->submit(*task, args, manual, started);
     result = SubmitResult{task->id, task->tensors, task->output_index, outputs};
     publish(*task, ring);
     link(*task);
@@ -217,7 +214,7 @@ void Orchestrator::alloc(const TensorCreateInfo *const *infos, uint32_t count, c
     }
     task->heap_end = ring.heap.head();
     task->heap_allocated = ring.heap.allocated();
-    if (diagnostics_ && diagnostics_->graph) diagnostics_->graph->alloc(*task);
+    if (engine_.diagnostics) engine_.diagnostics->alloc(*task);
     result = SubmitResult{task->id, task->tensors, task->output_index, count};
     publish(*task, ring);
     link(*task);

@@ -95,7 +95,6 @@ private:
     Engine &engine_;
     Architecture arch_;
     int clusters_;
-    std::unique_ptr<Diagnostics> diagnostics_;
     const Callable *callable_ = nullptr;
     Ring rings_[PTO2_MAX_RING_DEPTH];
     TensorMap map_;

@@ -37,8 +37,7 @@ void Orchestrator::run(const Callable &callable, const ChipTaskArgs &args, const
     if (host_build_graph_ || options.serial) engine_.hold();
 
     if (options.diagnostics.any()) {
-        diagnostics_ = std::make_unique<Diagnostics>(options.diagnostics, arch_ == Architecture::kA5);
-        engine_.diagnostics = diagnostics_.get();
+        engine_.diagnostics = options.diagnostics.create(options.diagnostics, arch_ == Architecture::kA5);
     }
     scopes_.clear();
     scope_tasks_.clear();
@@ -64,13 +63,13 @@ void Orchestrator::run(const Callable &callable, const ChipTaskArgs &args, const
             if (rings_[r].live()) cpu_pause();
         }
     }
-    if (diagnostics_) {
+    if (Diagnostics *const diagnostics = engine_.diagnostics) {
         engine_.diagnostics = nullptr;
-        if (!diagnostics_->write(fatal(), rings_, ring_count, TensorMap::kCapacity, clusters_)) {
+        if (!diagnostics->write(fatal(), rings_, ring_count, TensorMap::kCapacity, clusters_)) {
             errors.report(PTO2_ERROR_INVALID_ARGS, "cannot write the diagnostics files below %s: %s",
                           options.diagnostics.output_prefix, std::strerror(errno));
         }
-        diagnostics_.reset();
+        delete diagnostics;
     }
     times_.end = monotonic_ns();
 }
@@ -147,9 +146,9 @@ void Orchestrator::close_scope(const char *file, int line) {
 }
 
 void Orchestrator::record_scope(bool begin, const char *file, int line) {
-    if (!diagnostics_ || !diagnostics_->scopes) return;
+    if (!engine_.diagnostics) return;
     const int number = ring_index();
-    diagnostics_->scopes->boundary(begin, file, line, depth(), number, rings_[number], map_.used());
+    engine_.diagnostics->scope({begin, file, line, depth(), number, &rings_[number], map_.used()});
 }
 
 // ---- back-pressure ---------------------------------------------------------------------------------------------------

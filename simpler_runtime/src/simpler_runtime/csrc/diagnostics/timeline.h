@@ -8,8 +8,6 @@
 
 namespace simpler {
 
-inline uint64_t timeline_clock() { return static_cast<uint64_t>(monotonic_ns()); }
-
 class Timeline {
 public:
     struct Block {

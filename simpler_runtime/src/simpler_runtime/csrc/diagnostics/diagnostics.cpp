@@ -1,4 +1,4 @@
-// Writers of the diagnostics files.
+// The collectors of one diagnostics run, and the writers of their files.
 #include "diagnostics.h"
 
 #include <sys/stat.h>
@@ -6,8 +6,13 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <memory>
 
+#include "args_dump.h"
 #include "cluster.h"
+#include "graph_recorder.h"
+#include "scope_recorder.h"
+#include "timeline.h"
 
 namespace simpler {
 
@@ -458,31 +463,79 @@ bool ArgsDump::write(const char *run_dir) {
 
 // ---- all ---------------------------------------------------------------------------------------------------------------------
 
-Diagnostics::Diagnostics(const DiagnosticsOptions &options, bool a5)
-    : options_(options), folder_(options.output_prefix), a5_(a5) {
-    if (options.swimlane_level || options.pmu_event) timeline = std::make_unique<Timeline>();
-    if (options.dep_gen) graph = std::make_unique<GraphRecorder>();
-    if (options.scope_stats) scopes = std::make_unique<ScopeRecorder>();
-    if (options.dump_level) args = std::make_unique<ArgsDump>(options.dump_level, folder_ + "/args_dump");
-}
+namespace {
 
-bool Diagnostics::write(bool fatal, const Ring *rings, int ring_count, uint32_t map_capacity, int clusters) {
-    if (!make_folder(folder_)) return false;
-    const uint64_t clock_hz = a5_ ? 1000000000u : 50000000u;
-    bool good = true;
-    if (options_.swimlane_level) {
-        good &= timeline->write_swimlane((folder_ + "/chip_swimlane_records.json").c_str(), options_.swimlane_level, clock_hz, clusters);
+// Null pointers are collectors that are off.
+class Collectors final : public Diagnostics {
+public:
+    Collectors(const DiagnosticsOptions &options, bool a5)
+        : options_(options), folder_(options.output_prefix), a5_(a5) {
+        if (options.swimlane_level || options.pmu_event) timeline_ = std::make_unique<Timeline>();
+        if (options.dep_gen) graph_ = std::make_unique<GraphRecorder>();
+        if (options.scope_stats) scopes_ = std::make_unique<ScopeRecorder>();
+        if (options.dump_level) args_ = std::make_unique<ArgsDump>(options.dump_level, folder_ + "/args_dump");
+        timed = timeline_ != nullptr;
     }
-    if (options_.pmu_event) {
-        good &= timeline->write_pmu((folder_ + "/pmu.csv").c_str(), options_.pmu_event, clock_hz, clusters, a5_);
+
+    void block(const Task &task, int32_t index, int lane, uint64_t start, uint64_t end) override {
+        timeline_->block(task, index, lane, start, end);
     }
-    if (graph) good &= graph->write((folder_ + "/deps.json").c_str());
-    if (scopes) {
-        good &= make_folder(folder_ + "/scope_stats");
-        good &= scopes->write((folder_ + "/scope_stats/scope_stats.jsonl").c_str(), fatal, rings, ring_count, map_capacity);
+    void phase(int lane, bool completes, uint64_t start, uint64_t end) override {
+        timeline_->phase(lane, completes, start, end);
     }
-    if (args) good &= args->write(folder_.c_str());
-    return good;
+    void submit(const Task &task, const TaskArgsView &args, bool manual, uint64_t start) override {
+        if (graph_) graph_->task(task, args, manual);
+        if (timeline_) timeline_->submit(task.id, start, timeline_clock());
+    }
+    void alloc(const Task &task) override {
+        if (graph_) graph_->alloc(task);
+    }
+    void scope(const ScopeBoundary &boundary) override {
+        if (scopes_) scopes_->boundary(boundary);
+    }
+    void before_dispatch(const Task &task) override {
+        if (args_) args_->before_dispatch(task);
+    }
+    void after_completion(const Task &task) override {
+        if (args_) args_->after_completion(task);
+    }
+
+    bool write(bool fatal, const Ring *rings, int ring_count, uint32_t map_capacity, int clusters) override {
+        if (!make_folder(folder_)) return false;
+        const uint64_t clock_hz = a5_ ? 1000000000u : 50000000u;
+        bool good = true;
+        if (options_.swimlane_level) {
+            good &= timeline_->write_swimlane((folder_ + "/chip_swimlane_records.json").c_str(), options_.swimlane_level,
+                                              clock_hz, clusters);
+        }
+        if (options_.pmu_event) {
+            good &= timeline_->write_pmu((folder_ + "/pmu.csv").c_str(), options_.pmu_event, clock_hz, clusters, a5_);
+        }
+        if (graph_) good &= graph_->write((folder_ + "/deps.json").c_str());
+        if (scopes_) {
+            good &= make_folder(folder_ + "/scope_stats");
+            good &= scopes_->write((folder_ + "/scope_stats/scope_stats.jsonl").c_str(), fatal, rings, ring_count,
+                                   map_capacity);
+        }
+        if (args_) good &= args_->write(folder_.c_str());
+        return good;
+    }
+
+private:
+    std::unique_ptr<Timeline> timeline_;
+    std::unique_ptr<GraphRecorder> graph_;
+    std::unique_ptr<ScopeRecorder> scopes_;
+    std::unique_ptr<ArgsDump> args_;
+    DiagnosticsOptions options_;
+    std::string folder_;
+    bool a5_;
+};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) Diagnostics *simpler_diagnostics_create(
+    const DiagnosticsOptions &options, bool a5) {
+    return new Collectors(options, a5);
 }
 
 }  // namespace simpler

@@ -3,16 +3,17 @@
 #include <cstdio>
 #include <vector>
 
-#include "ring.h"
+#include "diagnostics.h"
 
 namespace simpler {
 
 class ScopeRecorder {
 public:
-    void boundary(bool begin, const char *file, int line, int depth, int ring_number, const Ring &ring,
-                  uint32_t map_entries) {
-        records_.push_back(Record{file, line, begin, depth, ring_number, ring.tail(), ring.head(), ring.heap.reclaimed(),
-                                  ring.heap.allocated(), ring.dep_tail, ring.dep_head, map_entries});
+    void boundary(const ScopeBoundary &at) {
+        const Ring &ring = *at.ring;
+        records_.push_back(Record{at.file, at.line, at.begin, at.depth, at.ring_number, ring.tail(), ring.head(),
+                                  ring.heap.reclaimed(), ring.heap.allocated(), ring.dep_tail, ring.dep_head,
+                                  at.map_entries});
     }
     bool write(const char *path, bool fatal, const Ring *rings, int ring_count, uint32_t map_capacity) const;
 
