@@ -16,6 +16,9 @@ from pypto.ir import stmt as S
 from pypto.ir.expr import Call, ConstFloat, ConstInt, GlobalVar, MakeTuple, Submit, TupleGetItemExpr
 from pypto.ir.types import ArrayType, CommCtxType, PtrType, ScalarType, TupleType
 
+#: Tensors of one ``alloc_tensors``; the task runtime takes no more.
+_MAX_ALLOCATED_TOGETHER = 256
+
 
 class OrchestrationEmitter(ControlFlow):
     """State of one orchestration function."""
@@ -155,7 +158,7 @@ class OrchestrationEmitter(ControlFlow):
     # -- tensors ------------------------------------------------------------------------------------------------
 
     def allocate(self, stmts: list[S.Stmt]) -> None:
-        """One ``alloc_tensors`` for the tensors that ``stmts`` create and whose extents are known here."""
+        """``alloc_tensors`` for what ``stmts`` create with extents that are known here: one call if it can."""
         creates = [
             (s.var, s.value)
             for s in stmts
@@ -165,12 +168,15 @@ class OrchestrationEmitter(ControlFlow):
             and s.var not in self.tensors
             and all(self._known(e) for e in s.value.args[0].elements)
         ]
-        if not creates:
-            return
         infos = []
         for var, call in creates:
             name = self.names.claim(var.name_hint)
             infos.append((var, name, self.create_info(f"{name}_ci", var, call)))
+        for first in range(0, len(infos), _MAX_ALLOCATED_TOGETHER):
+            self._alloc_tensors(infos[first : first + _MAX_ALLOCATED_TOGETHER])
+
+    def _alloc_tensors(self, infos: list[tuple[Var, str, str]]) -> None:
+        """One call for (variable, name, create info) of each tensor."""
         batch = f"alloc_{self._allocations}"
         self._allocations += 1
         self.line(f"TaskOutputTensors {batch} = alloc_tensors({', '.join(info for _, _, info in infos)});")
@@ -203,12 +209,7 @@ class OrchestrationEmitter(ControlFlow):
         if op == "tensor.create":
             if var not in self.tensors:
                 name = self.names.claim(var.name_hint)
-                info = self.create_info(f"{name}_ci", var, call)
-                batch = f"alloc_{self._allocations}"
-                self._allocations += 1
-                self.line(f"TaskOutputTensors {batch} = alloc_tensors({info});")
-                self.line(f"const ChipTensor& {name} = {batch}.get_ref(0);")
-                self.tensors[var] = name
+                self._alloc_tensors([(var, name, self.create_info(f"{name}_ci", var, call))])
         elif op == "tensor.slice":
             self._slice(var, call)
         elif op in ("tensor.reshape", "tensor.view"):
