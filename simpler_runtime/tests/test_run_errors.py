@@ -253,3 +253,40 @@ def test_kernel_that_never_ends_is_named_and_interrupted(lab, monkeypatch):
             worker.run(handle, args)
         gate[0] = 1
         worker.run(handle, args)
+
+
+ENDLESS = {
+    "a loop of calls after a failure": (
+        "CoreTaskArgs a; a.add_inout(x); rt_submit_aiv_task(7, a); "
+        "for (;;) { PTO2_SCOPE() { CoreTaskArgs b; b.add_inout(x); rt_submit_aiv_task(0, b); } }",
+        "-5: .*no kernel with id 7",
+    ),
+    "a wait for a value after a failure": (
+        "CoreTaskArgs a; a.add_inout(x); rt_submit_aiv_task(7, a); "
+        "uint32_t i[1] = {0}; while (get_tensor_data<float>(x, 1, i) == 0) continue;",
+        "-5: .*no kernel with id 7",
+    ),
+    "a loop without calls after a failure": (
+        "CoreTaskArgs a; a.add_inout(x); rt_submit_aiv_task(7, a); for (volatile int n = 0;; ++n) continue;",
+        "-5: .*no kernel with id 7",
+    ),
+    "a loop without calls": (
+        "for (volatile int n = 0;; ++n) continue;",
+        "-100: .*S5:orchestrator-starvation.*neither ended nor called the runtime for",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ENDLESS)
+def test_orchestration_that_never_ends_is_left(lab, monkeypatch, case):
+    from simpler_runtime import ChipStorageTaskArgs, Worker
+
+    monkeypatch.setenv("SIMPLER_SCHEDULER_TIMEOUT_MS", "300")
+    body, message = ENDLESS[case]
+    args = ChipStorageTaskArgs()
+    args.add_tensor(one())
+    healthy = ARGS + "CoreTaskArgs a; a.add_inout(x); rt_submit_aiv_task(0, a);"
+    with Worker(level=2, platform="a2a3sim") as worker:
+        with pytest.raises(RuntimeError, match=message):
+            worker.run(worker.register(lab.build(ARGS + body, {0: NOTHING}, count=1)), args)
+        worker.run(worker.register(lab.build(healthy, {0: NOTHING}, count=1)), args)

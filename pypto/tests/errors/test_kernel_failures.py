@@ -117,6 +117,20 @@ def test_a_task_window_that_is_too_small():
     assert torch.equal(y[:16], x[:16] + 1)
 
 
+def test_an_orchestration_that_submits_without_end():
+    @pl.jit
+    def endless(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+        n = 0
+        while n < 3:
+            with pl.at(level=pl.Level.CORE_GROUP):
+                y[:] = pl.add(x, 1.0)
+        return y
+
+    with pytest.raises(RuntimeError, match=r"(?s)run failed with code -1: .*raise ring_task_window"):
+        endless(torch.ones(SHAPE), torch.zeros(SHAPE), config=RunConfig(ring_task_window=64))
+    assert healthy()
+
+
 def test_a_heap_that_is_too_small():
     @pl.jit
     def staged(x: pl.Tensor, y: pl.Out[pl.Tensor]):

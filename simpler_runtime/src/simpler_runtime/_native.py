@@ -43,6 +43,7 @@ class RunRequest(ctypes.Structure):
         ("create_diagnostics", ctypes.c_void_p),
         ("timing_markers", ctypes.c_int32),
         ("callable_hash", ctypes.c_uint64),
+        ("interrupts_needed", ctypes.c_int32),
     ]
 
 
@@ -103,6 +104,7 @@ def _declare(lib: ctypes.CDLL) -> ctypes.CDLL:
             ],
         ),
         "simpler_callable_free": (None, [pointer]),
+        "simpler_interrupt": (None, [pointer]),
         "simpler_run": (i32, [pointer, pointer, ctypes.POINTER(RunRequest), text, i32]),
     }
     for name, (result, arguments) in signatures.items():

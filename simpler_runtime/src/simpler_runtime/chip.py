@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 
 from simpler_runtime.device import Device
-from simpler_runtime.run_handle import RunHandle
+from simpler_runtime.run_handle import RunHandle, interrupted_error
 
 MAX_ADMITTED_RUNS = 2
 
@@ -21,6 +21,7 @@ class Chip:
         self._in_flight = 0
         self._pending: queue.SimpleQueue = queue.SimpleQueue()
         self._dispatcher: threading.Thread | None = None
+        self._serving: RunHandle | None = None
 
     def run(self, work: Callable[[], None]) -> None:
         """On the calling thread when the chip is free, else after the admitted runs."""
@@ -38,7 +39,7 @@ class Chip:
 
     def submit(self, work: Callable[[], None]) -> RunHandle:
         """Returns at once; blocks while two runs are admitted."""
-        handle = RunHandle()
+        handle = RunHandle(self._interrupt)
         with self._idle:
             while self._in_flight >= MAX_ADMITTED_RUNS:
                 self._idle.wait()
@@ -66,12 +67,20 @@ class Chip:
         while (item := self._pending.get()) is not None:
             work, handle = item
             error: BaseException | None = None
+            self._serving = handle
             try:
+                if handle.cancelled:
+                    raise interrupted_error()
                 work()
             except BaseException as caught:
                 error = caught
+            self._serving = None
             self._release()
             handle._finish(error)
+
+    def _interrupt(self, handle: RunHandle) -> None:
+        if self._serving is handle:
+            self.device.interrupt()
 
     def _release(self) -> None:
         with self._idle:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
+import signal
 import threading
 
 from simpler_runtime import _native
@@ -14,6 +15,7 @@ from simpler_runtime.platforms import AICPU_THREAD_LIMITS, SIMULATED_CLUSTERS, c
 from simpler_runtime.task_args import _ArgList, chip_records
 
 LOG_TIMING = 25
+INTERRUPTED = -107
 _MESSAGE_BYTES = 8192
 
 
@@ -36,6 +38,20 @@ def pmu_event(config: CallConfig) -> int:
     """The event type of a run; ``SIMPLER_PMU_EVENT_TYPE`` replaces it while collection is on."""
     override = os.environ.get("SIMPLER_PMU_EVENT_TYPE", "")
     return int(override) if config.enable_pmu > 0 and override.isdigit() else max(config.enable_pmu, 0)
+
+
+def interrupts_needed() -> int:
+    """How many interrupts (Ctrl-C) end a run of the calling thread.
+
+    Python runs handlers on the main thread. Its own one raises KeyboardInterrupt, so the first interrupt ends the run.
+    A handler of the program may want the run to end normally, so the run insists on a second one. 0: none ends it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return 0
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is signal.default_int_handler:
+        return 1
+    return 2 if callable(handler) else 0
 
 
 class Device:
@@ -119,14 +135,22 @@ class Device:
             request.create_diagnostics = _native.diagnostics_factory()
         request.timing_markers = timing_markers_wanted()
         request.callable_hash = int(callable_.identity[:16], 16)
+        request.interrupts_needed = interrupts_needed()
         message = ctypes.create_string_buffer(_MESSAGE_BYTES)
         # Loading under the same lock: nobody can unload the code before the run has ended.
         with self._lock:
             code = self._library.simpler_run(
                 self._handle, self.load(callable_), ctypes.byref(request), message, len(message)
             )
+        if code == INTERRUPTED:
+            ctypes.pythonapi.PyErr_CheckSignals()  # raises what the handler raises: KeyboardInterrupt, as a rule
         if code != 0:
             raise RuntimeError(f"run failed with code {code}: {message.value.decode(errors='replace')}")
+
+    def interrupt(self) -> None:
+        """Fails the run that another thread is in, if there is one."""
+        if self._handle:
+            self._library.simpler_interrupt(self._handle)
 
     def close(self) -> None:
         """Stops the threads. The device must not be used afterwards."""

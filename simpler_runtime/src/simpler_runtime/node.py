@@ -19,7 +19,7 @@ from simpler_runtime.device import Device
 from simpler_runtime.host_graph import HostGraph
 from simpler_runtime.host_graph import Node as GraphNode
 from simpler_runtime.orchestrator import Orchestrator
-from simpler_runtime.run_handle import RunHandle
+from simpler_runtime.run_handle import RunHandle, interrupted_error
 from simpler_runtime.task_args import TaskArgs
 
 MAX_ADMITTED_RUNS = 2
@@ -37,6 +37,7 @@ class Node:
             raise ValueError(f"num_sub_workers must not be negative, got {sub_workers}")
         self.devices = [Device(platform, runtime) for _ in device_ids]
         self.chip_count = len(self.devices)
+        self._serving: list[RunHandle | None] = [None] * self.chip_count
         self._chip_queues: list[queue.SimpleQueue] = [queue.SimpleQueue() for _ in self.devices]
         self._sub_queue: queue.SimpleQueue = queue.SimpleQueue()
         self._sub_count = sub_workers
@@ -45,11 +46,11 @@ class Node:
         self._admitted: list[HostGraph] = []
         self._resources: dict[int, list[Any]] = {}
         self._threads = [
-            threading.Thread(target=self._serve, args=(inbox,), name=f"simpler-chip-{index}", daemon=True)
+            threading.Thread(target=self._serve, args=(inbox, index), name=f"simpler-chip-{index}", daemon=True)
             for index, inbox in enumerate(self._chip_queues)
         ]
         self._threads += [
-            threading.Thread(target=self._serve, args=(self._sub_queue,), name=f"simpler-sub-{index}", daemon=True)
+            threading.Thread(target=self._serve, args=(self._sub_queue, None), name=f"simpler-sub-{index}", daemon=True)
             for index in range(sub_workers)
         ]
         for thread in self._threads:
@@ -57,7 +58,7 @@ class Node:
 
     def submit(self, worker: Any, function: Callable, args: Any, config: CallConfig) -> RunHandle:
         """Executes the orchestration function; its nodes run in the background. Its exceptions propagate."""
-        handle = RunHandle()
+        handle = RunHandle(self._interrupt)
         graph = HostGraph(self._dispatch, handle, self._run_ended)
         with self._admission:
             while len(self._admitted) >= MAX_ADMITTED_RUNS:
@@ -71,7 +72,10 @@ class Node:
             function(orchestrator, args, config)
         except BaseException as error:
             graph.close(error)
-            handle._finished.wait()
+            if isinstance(error, Exception):
+                handle.settle()
+            else:  # Ctrl-C and the like
+                handle.cancel()
             raise
         graph.close()
         return handle
@@ -119,18 +123,28 @@ class Node:
             for place, work in zip(node.places, node.work):
                 (self._sub_queue if place is None else self._chip_queues[place]).put((node, work))
 
-    @staticmethod
-    def _serve(inbox: queue.SimpleQueue) -> None:
+    def _serve(self, inbox: queue.SimpleQueue, chip: int | None) -> None:
         while (item := inbox.get()) is not None:
             node, work = item
             error: BaseException | None = None
+            if chip is not None:
+                self._serving[chip] = node.graph.handle
             try:
                 if node.start is not None:
                     node.start.wait()
+                if node.graph.handle.cancelled:
+                    raise interrupted_error()
                 work()
             except BaseException as caught:
                 error = caught
+            if chip is not None:
+                self._serving[chip] = None
             node.graph.member_done(node, error)
+
+    def _interrupt(self, handle: RunHandle) -> None:
+        for chip, device in enumerate(self.devices):
+            if self._serving[chip] is handle:
+                device.interrupt()
 
     def _run_ended(self, graph: HostGraph) -> None:
         with self._admission:

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "interrupt.h"
 #include "orchestrator.h"
 
 namespace simpler {
@@ -47,6 +48,7 @@ struct SimplerRunRequest {
     DiagnosticsOptions diagnostics;
     int32_t timing_markers;
     uint64_t callable_hash;
+    int32_t interrupts_needed;  // that many SIGINT end the run; 0: none does
 };
 
 namespace {
@@ -114,10 +116,14 @@ SIMPLER_EXPORT Callable *simpler_callable_load(const char *path, const char *ent
 
 SIMPLER_EXPORT void simpler_callable_free(Callable *callable) { delete callable; }
 
+// Fails the run that the device is in, from any thread. Without one nothing happens.
+SIMPLER_EXPORT void simpler_interrupt(Device *device) { device->engine.interrupt(); }
+
 // 0, or minus the error code; `message` then holds the explanation.
 SIMPLER_EXPORT int32_t simpler_run(Device *device, const Callable *callable, const SimplerRunRequest *request, char *message,
                                    int32_t message_size) {
     const int64_t entered = request->timing_markers ? monotonic_ns() : 0;
+    const InterruptWatch interrupts(request->interrupts_needed > 0);
     ChipTaskArgs args;
     for (int32_t i = 0; i < request->tensor_count; ++i) args.add_input(request->tensors[i]);
     args.add_scalars(request->scalars, request->scalar_count);
@@ -135,6 +141,7 @@ SIMPLER_EXPORT int32_t simpler_run(Device *device, const Callable *callable, con
         options.host_build_graph = request->host_build_graph != 0;
         options.serial = request->serial != 0;
         options.diagnostics = request->diagnostics;
+        options.interrupts_needed = static_cast<uint32_t>(request->interrupts_needed);
         device->orchestrator.run(*callable, args, options);
         if (request->timing_markers) print_markers(*request, entered, device->orchestrator.times());
     }
@@ -147,6 +154,6 @@ SIMPLER_EXPORT int32_t simpler_run(Device *device, const Callable *callable, con
                   "error detail: %s=%d %s - %s\nerror hint: %s",
                   errors.text(), scheduler ? 0 : code, scheduler ? code : 0, -code,
                   scheduler ? "sched_error_code" : "orch_error_code", code, info.name, info.description, info.hint);
-    if (log_threshold.load() <= 40) std::fprintf(stderr, "%s\n", message);
+    if (log_threshold.load() <= 40 && code != PTO2_ERROR_INTERRUPTED) std::fprintf(stderr, "%s\n", message);
     return -code;
 }

@@ -32,6 +32,15 @@ struct CoreState : sim::SimulatedCore {
     CoreMemory storage;
     enum class Outcome { kFinished, kCrashed, kThrew, kAborted } outcome;
     char text[256];
+
+    // Inside a fiber: lets the other cores of the block run.
+    void pause() {
+        CrashGuard *const own = active_guard;
+        active_guard = nullptr;
+        fiber.suspend();
+        active_guard = own;
+        if (abort) throw BlockAborted{};
+    }
 };
 
 extern thread_local CoreState *current_core;
@@ -157,8 +166,8 @@ private:
                 core.abort = deadlocked;
                 progress = true;
                 current_core = &core;
-                // A suspended core has its own guard active; nested guards of this thread must not leak into it.
-                active_guard = &core.guard;
+                // Guards belong to a stack: none is active while stacks change.
+                active_guard = nullptr;
                 core.fiber.resume();
                 active_guard = outer_guard;
             }

@@ -29,8 +29,7 @@ SIMPLER_EXPORT void simpler_counter_take(int32_t index, int32_t amount) {
         core->awaited_counter = index;
         core->awaited_amount = amount;
         if (!core->in_fiber) throw simpler::BlockAborted{};
-        core->fiber.suspend();
-        if (core->abort) throw simpler::BlockAborted{};
+        core->pause();
         core->awaited_counter = -1;
     }
     core->counters[index] -= amount;
@@ -44,7 +43,5 @@ SIMPLER_EXPORT void simpler_core_yield() {
     if (simpler::poll_counter) {
         simpler::poll_counter->store(simpler::poll_counter->load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     }
-    if (!core->in_fiber) return;
-    core->fiber.suspend();
-    if (core->abort) throw simpler::BlockAborted{};
+    if (core->in_fiber) core->pause();
 }

@@ -1,5 +1,6 @@
 // Turns a crash inside a kernel (or an orchestration function) into a report instead of a dead process.
 #pragma once
+#include <atomic>
 #include <csetjmp>
 #include <csignal>
 #include <cstdint>
@@ -10,6 +11,25 @@ struct CrashGuard {
     sigjmp_buf point;
     volatile int signal_number;
     void *volatile address;
+    // Odd while the guarded code is inside the runtime, where an interruption by the monitor would leave locks behind.
+    const std::atomic<uint64_t> *calls = nullptr;
+};
+
+// Counts its own making and unmaking in such a counter, which only this thread changes.
+class InsideRuntime {
+public:
+    explicit InsideRuntime(std::atomic<uint64_t> &calls) : calls_(calls) { count(); }
+    ~InsideRuntime() { count(); }
+    InsideRuntime(const InsideRuntime &) = delete;
+    InsideRuntime &operator=(const InsideRuntime &) = delete;
+
+private:
+    void count() {
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        calls_.store(calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+    }
+    std::atomic<uint64_t> &calls_;
 };
 
 extern thread_local CrashGuard *active_guard;

@@ -6,9 +6,15 @@
 #include <cstdlib>
 #include <initializer_list>
 
+#include "interrupt.h"
+
 namespace simpler {
 
+thread_local pid_t known_thread_id = 0;
+
 namespace {
+
+[[maybe_unused]] const int forget_on_fork = pthread_atfork(nullptr, nullptr, [] { known_thread_id = 0; });
 
 int64_t predicate_value(const Task &task) {
     switch (task.predicate_size) {
@@ -38,6 +44,16 @@ int64_t process_cpu_ns() {
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
     return used.tv_sec * 1000000000ll + used.tv_nsec;
 }
+
+int64_t thread_cpu_ns(pid_t thread) {
+    // The clock of a thread by its number, as the kernel encodes it; it fails, harmlessly, once the thread has ended.
+    timespec used = {};
+    clock_gettime(static_cast<clockid_t>(~static_cast<uint32_t>(thread) << 3 | 6u), &used);
+    return used.tv_sec * 1000000000ll + used.tv_nsec;
+}
+
+// Makes a thread leave the kernel or orchestration function it is in; see on_crash(). A thread that has ended is safe.
+void interrupt_thread(pid_t thread) { syscall(SYS_tgkill, getpid(), thread, SIGURG); }
 
 int64_t stall_limit_from_environment() {
     const char *text = std::getenv("SIMPLER_SCHEDULER_TIMEOUT_MS");
@@ -321,7 +337,11 @@ uint64_t Engine::completed() const {
 
 // ---- monitor -------------------------------------------------------------------------------------------------------
 
-void Engine::begin_run() {
+void Engine::begin_run(uint32_t interrupts_needed) {
+    interrupts_needed_.store(interrupts_needed, std::memory_order_relaxed);
+    interrupts_before_.store(interrupt_count(), std::memory_order_relaxed);
+    interrupt_wanted_.store(false, std::memory_order_relaxed);
+    runs_.fetch_add(1, std::memory_order_relaxed);
     active_.store(true, std::memory_order_seq_cst);
     if (!monitor_asleep_.load(std::memory_order_seq_cst)) return;
     monitor_wake_.fetch_add(1);
@@ -359,8 +379,12 @@ void Engine::monitor() {
             since = monotonic_ns();
             continue;
         }
+        SpinGuard guard(monitor_lock_);
+        if (!active_.load()) continue;
         const Activity now = observe();
         const int64_t time = monotonic_ns();
+        watch_interrupts(time);
+        watch_orchestration(time);
         if (now.steps != last_steps || now.running == 0) {
             last_steps = now.steps;
             since = time;
@@ -438,9 +462,70 @@ void Engine::report_stall() {
     errors.report(PTO2_ERROR_SCHEDULER_TIMEOUT,
                   "PTO2 scheduler timeout sub_class=S1:running-stalled (detail=1): nothing has moved for %lld ms; running: %s",
                   static_cast<long long>(stall_limit_ns / 1000000), names);
+    interrupt_kernels();
+}
+
+void Engine::interrupt_kernels() {
     for (const Lane *lane = known_lanes_.load(); lane; lane = lane->next_known) {
-        if (lane->running.load(std::memory_order_acquire)) pthread_kill(lane->thread.load(), SIGURG);
+        if (lane->running.load(std::memory_order_acquire)) interrupt_thread(lane->thread.load());
     }
+}
+
+void Engine::begin_orchestration() {
+    // Even, and never a value that the monitor saw in an earlier run.
+    orchestration_calls.store((orchestration_calls.load() | 1) + 1);
+    orchestrating_thread_.store(own_thread_id());
+    orchestrating_.store(true, std::memory_order_release);
+}
+
+bool Engine::interrupted() const {
+    const uint32_t needed = interrupts_needed_.load(std::memory_order_relaxed);
+    return interrupt_wanted_.load(std::memory_order_relaxed) ||
+           (needed > 0 && interrupt_count() - interrupts_before_.load(std::memory_order_relaxed) >= needed);
+}
+
+// Fails the run after Ctrl-C. Kernels get a moment to end by themselves.
+void Engine::watch_interrupts(int64_t time) {
+    constexpr int64_t kGrace = 100000000;
+    const uint32_t run = runs_.load(std::memory_order_relaxed);
+    if (run != run_seen_) interrupted_at_ = 0;
+    run_seen_ = run;
+    if (!interrupted()) {
+        interrupted_at_ = 0;
+    } else if (interrupted_at_ == 0) {
+        interrupted_at_ = time;
+        errors.report(PTO2_ERROR_INTERRUPTED, "interrupted");
+    } else if (time - interrupted_at_ >= kGrace) {
+        interrupt_kernels();
+        interrupted_at_ = time;
+    }
+}
+
+// An orchestration function that neither ends nor calls the runtime. After a failure every call is a no-op, which its
+// loops may not notice: then patience is short. As for kernels, a thread that is merely slow must have had the
+// processor for that long.
+void Engine::watch_orchestration(int64_t time) {
+    constexpr int64_t kPatienceAfterFailure = 300000000;
+    const uint64_t calls = orchestration_calls.load(std::memory_order_relaxed);
+    const bool failed = errors.set();
+    const pid_t thread = orchestrating_thread_.load();
+    if (!orchestrating_.load(std::memory_order_acquire) || (calls & 1) || calls != calls_seen_ || failed != failure_seen_) {
+        calls_seen_ = calls;
+        failure_seen_ = failed;
+        calls_since_ = time;
+        calls_cpu_since_ = thread_cpu_ns(thread);
+        return;
+    }
+    const int64_t limit = failed ? kPatienceAfterFailure : stall_limit_ns;
+    const int64_t wall = time - calls_since_, cpu = thread_cpu_ns(thread) - calls_cpu_since_;
+    if (wall < limit || (cpu < limit && cpu >= wall / 100)) return;
+    errors.report(PTO2_ERROR_SCHEDULER_TIMEOUT,
+                  "PTO2 scheduler timeout sub_class=S5:orchestrator-starvation (detail=5): the orchestration function has "
+                  "neither ended nor called the runtime for %lld ms",
+                  static_cast<long long>(wall / 1000000));
+    interrupt_thread(thread);
+    calls_since_ = time;
+    calls_cpu_since_ += cpu;
 }
 
 }  // namespace simpler

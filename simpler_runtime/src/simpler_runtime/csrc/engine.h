@@ -10,6 +10,12 @@
 
 namespace simpler {
 
+extern thread_local pid_t known_thread_id;  // 0 in a new thread, and after a fork
+inline pid_t own_thread_id() {
+    if (known_thread_id == 0) known_thread_id = static_cast<pid_t>(syscall(SYS_gettid));
+    return known_thread_id;
+}
+
 // What a thread needs to run tasks.
 struct Lane {
     Lane(Architecture arch, int lane_index) : cluster(arch), index(lane_index) {}
@@ -24,13 +30,13 @@ struct Lane {
     std::atomic<uint64_t> task_id{0};
     std::atomic<const Kernel *> kernels[3] = {};
     std::atomic<uint64_t> polls{0};            // moves while its kernel waits for something in memory
-    std::atomic<pthread_t> thread{};           // who runs it
+    std::atomic<pid_t> thread{0};              // who runs it
     Lane *next_spare = nullptr;
     Lane *next_known = nullptr;
     uint64_t seen_polls = 0;                   // the monitor's
 
     void begin(Task *task) {
-        thread.store(pthread_self(), std::memory_order_relaxed);
+        thread.store(own_thread_id(), std::memory_order_relaxed);
         poll_counter = &polls;
         steps.store(steps.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
         task_id.store(task->id.raw, std::memory_order_relaxed);
@@ -61,9 +67,15 @@ public:
     template <typename Done>
     bool wait_until(Done done, int64_t limit_ns, Doorbell::Interest interest = Doorbell::kProgress);
 
-    // Brackets a run: meanwhile a monitor looks after kernels that do not end.
-    void begin_run();
-    void end_run() { active_.store(false, std::memory_order_relaxed); }
+    // Brackets a run: meanwhile a monitor looks after kernels that do not end, and after interrupts: that many end the
+    // run, 0 means that none does.
+    void begin_run(uint32_t interrupts_needed);
+    void end_run() {
+        SpinGuard guard(monitor_lock_);
+        active_.store(false, std::memory_order_relaxed);
+    }
+    // Fails the present run, from any thread.
+    void interrupt() { interrupt_wanted_.store(true); }
 
     // Host-build-graph mode: keeps ready tasks back until the graph is complete.
     void hold() { holding_ = true; }
@@ -78,6 +90,12 @@ public:
     Diagnostics *diagnostics = nullptr;  // set while a diagnostics run is on
     Lane orchestrator_lane;
     int64_t stall_limit_ns;
+
+    // Tells the monitor that the calling thread runs an orchestration function from now on, or no longer.
+    void begin_orchestration();
+    void end_orchestration() { orchestrating_.store(false, std::memory_order_release); }
+    // Goes up when the orchestration function enters the runtime and when it leaves it again.
+    std::atomic<uint64_t> orchestration_calls{0};
 
 private:
     struct Worker {
@@ -107,6 +125,10 @@ private:
     };
     Activity observe();
     void report_stall();
+    void interrupt_kernels();
+    void watch_interrupts(int64_t time);
+    void watch_orchestration(int64_t time);
+    bool interrupted() const;
     void add_lane(Lane *lane);
 
     Architecture arch_;
@@ -125,9 +147,22 @@ private:
     std::atomic<Lane *> known_lanes_{nullptr};  // grows only, so it can be walked without a lock
     std::atomic<int32_t> reserves_{0};
     pthread_t monitor_;
+    SpinLock monitor_lock_;  // held while the monitor judges a run, which cannot end meanwhile
     std::atomic<bool> active_{false};
     std::atomic<bool> monitor_asleep_{false};
     std::atomic<uint32_t> monitor_wake_{0};
+    std::atomic<uint32_t> interrupts_needed_{0};
+    std::atomic<uint32_t> interrupts_before_{0};  // the run
+    std::atomic<bool> interrupt_wanted_{false};
+    std::atomic<bool> orchestrating_{false};
+    std::atomic<pid_t> orchestrating_thread_{0};
+    std::atomic<uint32_t> runs_{0};
+    // The monitor's.
+    uint32_t run_seen_ = 0;
+    int64_t interrupted_at_ = 0;
+    uint64_t calls_seen_ = 0;
+    bool failure_seen_ = false;
+    int64_t calls_since_ = 0, calls_cpu_since_ = 0;
 };
 
 template <typename Done>

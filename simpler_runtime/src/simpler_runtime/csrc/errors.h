@@ -44,6 +44,7 @@ inline const ErrorInfo &error_info(int32_t code) {
         {105, "KERNEL_FAULT", "a kernel crashed or threw", "debug the named kernel"},
         {106, "BLOCK_DEADLOCK", "every core of a mixed block waits for another one",
          "match each pop with a push, and each wait with a set, between the cube and the vector code"},
+        {107, "INTERRUPTED", "the program received an interrupt (Ctrl-C) during the run", "nothing to correct"},
     };
     for (const ErrorInfo &info : kInfos) {
         if (info.code == code) return info;

@@ -26,7 +26,7 @@ Orchestrator::Orchestrator(Engine &engine, Architecture arch, int clusters)
 
 void Orchestrator::submit(const MixedKernels &kernels, const TaskArgsView &args, bool dummy, SubmitResult &result) {
     empty_result(result);
-    if (fatal()) return;
+    if (refused()) return;
     const uint64_t started = engine_.diagnostics ? timeline_clock() : 0;
     if (args.error) {
         engine_.errors.report(PTO2_ERROR_INVALID_ARGS, "submit: %s", args.error);
@@ -179,7 +179,7 @@ bool Orchestrator::check_launch(const TaskArgsView &args, const Kernel *const sl
 
 void Orchestrator::alloc(const TensorCreateInfo *const *infos, uint32_t count, const char *error, SubmitResult &result) {
     empty_result(result);
-    if (fatal()) return;
+    if (refused()) return;
     if (!error && count == 0) error = "alloc_tensors needs at least one TensorCreateInfo";
     if (error) {
         engine_.errors.report(PTO2_ERROR_INVALID_ARGS, "alloc_tensors: %s", error);

@@ -23,6 +23,7 @@ struct RunOptions {
     bool host_build_graph;
     bool serial;  // workers start when the graph is complete
     DiagnosticsOptions diagnostics;
+    uint32_t interrupts_needed;  // 0: interrupts do not end the run
 };
 
 class Orchestrator : public OrchestrationRuntime {
@@ -51,6 +52,31 @@ private:
     };
 
     bool fatal() const { return engine_.errors.set(); }
+
+    // Leaves an orchestration function that keeps calling although the run has failed.
+    struct Abandoned {};
+
+    // After a failure every call is a no-op. A loop that waits for a result of such a call would never end, so the
+    // function is left when it does not stop by itself.
+    bool refused() {
+        constexpr uint32_t kPatience = 100000;
+        if (!fatal()) return false;
+        if (++ignored_calls_ > kPatience) throw Abandoned{};
+        return true;
+    }
+
+    // The orchestrator on entry of one of its functions; the monitor sees it inside until the object is gone.
+    class Called {
+    public:
+        explicit Called(Orchestrator *target) : inside_(target->engine_.orchestration_calls), target_(target) {}
+        Orchestrator *operator->() const { return target_; }
+
+    private:
+        InsideRuntime inside_;
+        Orchestrator *target_;
+    };
+    static Called called(OrchestrationRuntime *runtime) { return Called(static_cast<Orchestrator *>(runtime)); }
+
     static void empty_result(SubmitResult &result) { result = SubmitResult{PTO2TaskId::invalid(), nullptr, nullptr, 0}; }
 
     void submit(const MixedKernels &kernels, const TaskArgsView &args, bool dummy, SubmitResult &result);
@@ -93,6 +119,7 @@ private:
     }
 
     Engine &engine_;
+    uint32_t ignored_calls_ = 0;
     Architecture arch_;
     int clusters_;
     const Callable *callable_ = nullptr;

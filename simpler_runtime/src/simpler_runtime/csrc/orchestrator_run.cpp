@@ -9,6 +9,11 @@ namespace simpler {
 
 void log_line(int32_t level, const char *function, const char *file, int line, const char *format, va_list values);
 
+namespace {
+// Whose orchestration function this thread executes; for calls that do not say.
+thread_local Orchestrator *orchestrating = nullptr;
+}  // namespace
+
 // ---- run ---------------------------------------------------------------------------------------------------------
 
 void Orchestrator::run(const Callable &callable, const ChipTaskArgs &args, const RunOptions &options) {
@@ -30,7 +35,7 @@ void Orchestrator::run(const Callable &callable, const ChipTaskArgs &args, const
     install_crash_handlers();
     SignalStack signal_stack;
     const uint64_t completed_before = engine_.completed();
-    engine_.begin_run();
+    engine_.begin_run(options.interrupts_needed);
     submitted_tasks_ = 0;
     submits_ = 0;
     map_.reset_high_water();
@@ -78,6 +83,10 @@ void Orchestrator::run(const Callable &callable, const ChipTaskArgs &args, const
 void Orchestrator::build_graph(const Callable &callable, const ChipTaskArgs &args) {
     ErrorState &errors = engine_.errors;
     CrashGuard guard;
+    guard.calls = &engine_.orchestration_calls;
+    ignored_calls_ = 0;
+    engine_.begin_orchestration();
+    orchestrating = this;
     const bool survived = run_guarded(guard, [&] {
         try {
             callable.bind(this);
@@ -91,6 +100,7 @@ void Orchestrator::build_graph(const Callable &callable, const ChipTaskArgs &arg
                 return;
             }
             callable.entry(args);
+        } catch (const Abandoned &) {
         } catch (const ContractViolation &violation) {
             errors.report(PTO2_ERROR_ORCHESTRATION_FAULT, "orchestration: %s", violation.message);
         } catch (const std::exception &error) {
@@ -99,6 +109,8 @@ void Orchestrator::build_graph(const Callable &callable, const ChipTaskArgs &arg
             errors.report(PTO2_ERROR_ORCHESTRATION_FAULT, "orchestration threw an exception of unknown type");
         }
     });
+    orchestrating = nullptr;
+    engine_.end_orchestration();
     if (!survived) {
         errors.report(PTO2_ERROR_ORCHESTRATION_FAULT, "the orchestration function crashed (%s, address %p)",
                       signal_description(guard.signal_number), guard.address);
@@ -109,7 +121,7 @@ void Orchestrator::build_graph(const Callable &callable, const ChipTaskArgs &arg
 // ---- scopes --------------------------------------------------------------------------------------------------------
 
 void Orchestrator::scope_begin(PTO2ScopeMode mode, const char *file, int line) {
-    if (fatal()) return;
+    if (refused()) return;
     const bool manual = mode == PTO2ScopeMode::MANUAL;
     if (scopes_.back().manual && !manual) {
         engine_.errors.report(PTO2_ERROR_INVALID_ARGS, "auto scope nested inside manual scope is not supported (%s:%d)",
@@ -126,7 +138,7 @@ void Orchestrator::scope_begin(PTO2ScopeMode mode, const char *file, int line) {
 }
 
 void Orchestrator::scope_end(const char *file, int line) {
-    if (fatal()) return;
+    if (fatal()) return;  // destructors call this: nothing may be thrown
     if (scopes_.size() <= 1) {
         engine_.errors.report(PTO2_ERROR_INVALID_ARGS, "rt_scope_end without a matching rt_scope_begin");
         return;
@@ -327,7 +339,7 @@ bool Orchestrator::wait_for_users(const ChipTensor &tensor, bool writing, const 
 
 bool Orchestrator::read_element(const ChipTensor &tensor, uint32_t ndims, const uint32_t *indices, void *value,
                                 uint32_t size) {
-    if (fatal()) return false;
+    if (refused()) return false;
     const void *address = element_address(tensor, ndims, indices, size, "get_tensor_data");
     if (!address || !wait_for_users(tensor, false, "get_tensor_data")) return false;
     const uint64_t element = get_element_size(tensor.dtype);
@@ -337,7 +349,7 @@ bool Orchestrator::read_element(const ChipTensor &tensor, uint32_t ndims, const 
 
 void Orchestrator::write_element(const ChipTensor &tensor, uint32_t ndims, const uint32_t *indices, const void *value,
                                  uint32_t size) {
-    if (fatal()) return;
+    if (refused()) return;
     void *address = element_address(tensor, ndims, indices, size, "set_tensor_data");
     if (!address || !wait_for_users(tensor, true, "set_tensor_data")) return;
     const uint64_t element = get_element_size(tensor.dtype);
@@ -351,29 +363,35 @@ const OrchestrationOps &Orchestrator::table() {
     static const OrchestrationOps kOps = [] {
         OrchestrationOps t = {};
         t.submit = [](Runtime *r, const MixedKernels &k, const TaskArgsView &a, bool dummy, SubmitResult &result) {
-            static_cast<Orchestrator *>(r)->submit(k, a, dummy, result);
+            called(r)->submit(k, a, dummy, result);
         };
         t.alloc = [](Runtime *r, const TensorCreateInfo *const *infos, uint32_t n, const char *error, SubmitResult &result) {
-            static_cast<Orchestrator *>(r)->alloc(infos, n, error, result);
+            called(r)->alloc(infos, n, error, result);
         };
         t.scope_begin = [](Runtime *r, PTO2ScopeMode mode, const char *file, int line) {
-            static_cast<Orchestrator *>(r)->scope_begin(mode, file, line);
+            called(r)->scope_begin(mode, file, line);
         };
-        t.scope_end = [](Runtime *r, const char *file, int line) { static_cast<Orchestrator *>(r)->scope_end(file, line); };
+        t.scope_end = [](Runtime *r, const char *file, int line) { called(r)->scope_end(file, line); };
         t.cluster_count = [](Runtime *r) -> int32_t { return static_cast<Orchestrator *>(r)->clusters_; };
         t.aiv_count = [](Runtime *r) -> int32_t { return 2 * static_cast<Orchestrator *>(r)->clusters_; };
         t.is_fatal = [](Runtime *r) { return static_cast<Orchestrator *>(r)->fatal(); };
         t.report_fatal = [](Runtime *r, int32_t code, const char *function, const char *format, va_list values) {
+            const Called orchestrator = called(r);
             char text[1500];
             std::vsnprintf(text, sizeof text, format, values);
-            static_cast<Orchestrator *>(r)->engine_.errors.report(code, "%s: %s", function, text);
+            orchestrator->engine_.errors.report(code, "%s: %s", function, text);
         };
         t.read_element = [](Runtime *r, const ChipTensor &tensor, uint32_t n, const uint32_t *i, void *v, uint32_t size) {
-            return static_cast<Orchestrator *>(r)->read_element(tensor, n, i, v, size);
+            return called(r)->read_element(tensor, n, i, v, size);
         };
         t.write_element = [](Runtime *r, const ChipTensor &tensor, uint32_t n, const uint32_t *i, const void *v,
-                             uint32_t size) { static_cast<Orchestrator *>(r)->write_element(tensor, n, i, v, size); };
-        t.log = log_line;
+                             uint32_t size) { called(r)->write_element(tensor, n, i, v, size); };
+        t.log = [](int32_t level, const char *function, const char *file, int line, const char *format, va_list values) {
+            if (!orchestrating) return log_line(level, function, file, line, format, values);
+            const Called self = called(orchestrating);
+            log_line(level, function, file, line, format, values);
+            self->refused();
+        };
         t.orchestration_done = [](Runtime *) {};
         return t;
     }();
