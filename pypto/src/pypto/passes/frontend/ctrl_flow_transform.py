@@ -26,6 +26,7 @@ from pypto.ir.stmt import (
 from pypto.ir.types import scalar_type
 from pypto.passes.lib.naming import auto_name, base_name
 from pypto.passes.lib.rewrite import substitute, with_body
+from pypto.passes.lib.separate_blocks import separate_blocks
 from pypto.passes.lib.walk import defined_vars, iter_stmts, used_vars
 from pypto.passes.pass_ import function_pass
 from pypto.passes.properties import IRProperty as P
@@ -42,8 +43,11 @@ def ctrl_flow_transform(function: Function) -> Function:
         return function
     transform = _Transform()
     if is_incore_type(function.func_type):
-        return with_body(function, transform.body(function.body))
-    return with_body(function, transform.scopes_only(function.body))
+        body = transform.body(function.body)
+    else:
+        body = transform.scopes_only(function.body)
+    # What followed a jump is there once per path.
+    return function if body is function.body else separate_blocks(with_body(function, body))
 
 
 class _Transform:

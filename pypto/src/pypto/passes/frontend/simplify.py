@@ -39,6 +39,7 @@ from pypto.ir.types import ScalarType
 from pypto.ir.visitor import IRMutator
 from pypto.passes.lib.dead_scalars import remove_dead_scalars
 from pypto.passes.lib.rewrite import clone, with_body
+from pypto.passes.lib.scalar_bounds import is_integer, learn_bounds
 from pypto.passes.lib.walk import defined_vars, iter_stmts
 from pypto.passes.pass_ import function_pass
 
@@ -62,6 +63,7 @@ class _Simplifier(IRMutator):
         self._analyzer = Analyzer()
         self._depth = 0  # inside an arithmetic tree: only its root is simplified
         self._branching = 0  # inside a loop or a branch
+        learn_bounds(function.body, self._analyzer)
         self._assigned: Counter[Var] = Counter(var for stmt in iter_stmts(function.body) for var in defined_vars(stmt))
 
     # -- expressions --------------------------------------------------------------------------------------------
@@ -102,7 +104,7 @@ class _Simplifier(IRMutator):
             elif isinstance(value, ConstInt):
                 self._analyzer.bind(stmt.var, value.value, value.value + 1, allow_override=True)
             return
-        if isinstance(value, (BinaryExpr, UnaryExpr)) and not isinstance(value, FloatDiv) and _is_integer(stmt.var):
+        if isinstance(value, (BinaryExpr, UnaryExpr)) and not isinstance(value, FloatDiv) and is_integer(stmt.var):
             bound = self._analyzer.const_int_bound(value)
             if not bound.is_everything():
                 self._analyzer.const_int_bound.update(stmt.var, bound)
@@ -153,6 +155,13 @@ class _Simplifier(IRMutator):
             # A yield of results and one that belongs to an enclosing loop look alike: only the former is consumed.
             self.var_map.update(zip(stmt.return_vars, stmts.pop().value))
         return _with_comments(seq(stmts, stmt.span), stmt)
+
+    def visit_iter_args(self, iter_args) -> tuple:
+        new = super().visit_iter_args(iter_args)
+        for before, after in zip(iter_args, new):
+            if after is not before and is_integer(before):
+                self._analyzer.const_int_bound.update(after, self._analyzer.const_int_bound(before))
+        return new
 
     def visit_for_stmt(self, stmt: ForStmt) -> Stmt:
         start, stop, step = (self.visit_expr(b) for b in (stmt.start, stmt.stop, stmt.step))
@@ -205,6 +214,7 @@ class _Simplifier(IRMutator):
         var_map: dict[Var, Expr] = {**self.var_map, stmt.loop_var: self._typed_constant(start, stmt.loop_var)}
         var_map.update(zip(stmt.iter_args, inits))
         body = clone(stmt.body, var_map)
+        learn_bounds(body, self._analyzer)
         self._assigned.update(v for s in iter_stmts(body) for v in defined_vars(s))
         stmts = flatten_to_stmts(self.visit_stmt(body))
         if stmts and type(stmts[-1]) is YieldStmt:
@@ -225,10 +235,6 @@ class _Simplifier(IRMutator):
             body=body,
             return_vars=tuple(self.visit_def(v) for v in stmt.return_vars),
         )
-
-
-def _is_integer(var: Var) -> bool:
-    return var.type.dtype.is_int()
 
 
 def _with_comments(body: Stmt, erased: Stmt) -> Stmt:

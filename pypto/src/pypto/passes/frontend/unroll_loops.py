@@ -9,6 +9,7 @@ from pypto.ir.node import replace
 from pypto.ir.program import Function
 from pypto.ir.stmt import AssignStmt, ForStmt, Stmt, YieldStmt, attach_leading_comments, flatten_to_stmts
 from pypto.passes.lib.rewrite import clone, rebuild_lists, substitute, with_body
+from pypto.passes.lib.separate_blocks import separate_blocks
 from pypto.passes.pass_ import function_pass
 from pypto.passes.properties import IRProperty as P
 
@@ -24,7 +25,8 @@ def unroll_loops(function: Function) -> Function:
     """
     if function.body is None:
         return function
-    return with_body(function, rebuild_lists(function.body, _expand_list))
+    new = with_body(function, rebuild_lists(function.body, _expand_list))
+    return function if new is function else separate_blocks(new)
 
 
 def _expand_list(stmts: list[Stmt]) -> list[Stmt]:

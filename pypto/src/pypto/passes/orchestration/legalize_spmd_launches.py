@@ -28,6 +28,7 @@ from pypto.passes.lib.core_affinity import CORE_COUNT_QUERIES
 from pypto.passes.lib.lineage import Lineage
 from pypto.passes.lib.op_facts import is_user_call
 from pypto.passes.lib.rewrite import with_body
+from pypto.passes.lib.scalar_bounds import learn_bounds
 from pypto.passes.lib.walk import all_uses, iter_calls, map_functions, stmt_call
 from pypto.passes.pass_ import program_pass
 from pypto.passes.properties import IRProperty as P
@@ -43,9 +44,10 @@ def block_count(call: Call | Submit) -> Expr | None:
 
 
 class _Guards:
-    def __init__(self, program: Program, lineage: Lineage) -> None:
+    def __init__(self, program: Program, lineage: Lineage, body: Stmt) -> None:
         self._program, self._lineage = program, lineage
         self._facts = Analyzer()
+        learn_bounds(body, self._facts)
 
     def body(self, body: Stmt) -> Stmt:
         old = flatten_to_stmts(body)
@@ -222,6 +224,6 @@ def legalize_spmd_launches(program: Program) -> Program:
             return function
         if not any(is_user_call(c) and block_count(c) is not None for _, c in iter_calls(function.body)):
             return function
-        return with_body(function, _Guards(program, lineage).body(function.body))
+        return with_body(function, _Guards(program, lineage, function.body).body(function.body))
 
     return map_functions(program, legalize)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pypto.arith import Analyzer
 from pypto.errors import user_error
 from pypto.ir.dtype import DataType
 from pypto.ir.enums import ForKind
-from pypto.ir.expr import Add, Call, ConstInt, Eq, Expr, FloorDiv, Mul, Sub, Var, const_index, const_value
+from pypto.ir.expr import Add, Call, ConstInt, Eq, Expr, FloorDiv, Le, Max, Mul, Sub, Var, const_index, const_value
 from pypto.ir.node import make, replace
 from pypto.ir.program import Function
 from pypto.ir.stmt import (
@@ -23,6 +24,7 @@ from pypto.ir.stmt import (
 from pypto.ir.types import scalar_type
 from pypto.passes.lib.op_facts import MATMULS
 from pypto.passes.lib.rewrite import fresh, with_body
+from pypto.passes.lib.scalar_bounds import learn_bounds
 from pypto.passes.lib.scalars import trip_count
 from pypto.passes.pass_ import function_pass
 from pypto.passes.pipelining.replication import (
@@ -53,8 +55,10 @@ def _any(call: Call) -> bool:
 class _Lowering:
     """Lowers the loops of one function; group ids count up over the function."""
 
-    def __init__(self) -> None:
+    def __init__(self, body: Stmt) -> None:
         self._next_group = 0
+        self._facts = Analyzer()
+        learn_bounds(body, self._facts)
 
     def rewrite(self, stmt: Stmt) -> Stmt:
         kind = type(stmt)
@@ -144,7 +148,10 @@ class _Lowering:
     def _dynamic(self, loop: ForStmt, factor: int, step: int) -> list[Stmt]:
         """Main loop over whole groups of iterations, then a cascade over the number of remaining ones."""
         index = DataType.INDEX
-        span = Sub(loop.stop, loop.start, index)
+        # Bounds that may cross each other would count a negative number of iterations.
+        ordered = self._facts.can_prove(Le(loop.start, loop.stop, DataType.BOOL, loop.span))
+        stop = loop.stop if ordered else Max(loop.stop, loop.start, index, loop.span)
+        span = Sub(stop, loop.start, index)
         whole: Expr = span
         if step != 1:
             whole = FloorDiv(Add(span, const_index(step - 1), index), const_index(step), index)
@@ -153,7 +160,7 @@ class _Lowering:
         end = Add(loop.start, Mul(groups, const_index(factor * step), index), index)
         rem_var = Var("unroll_rem", scalar_type(index), loop.span)
         if step == 1:
-            rem: Expr = Sub(loop.stop, end_var, index)
+            rem: Expr = Sub(stop, end_var, index)
         else:
             rem = Sub(whole, Mul(groups, const_index(factor), index), index)
         results = tuple(fresh(v, "_main") for v in loop.return_vars)
@@ -189,4 +196,4 @@ def lower_pipeline_loops(function: Function) -> Function:
     """Turn ``pl.pipeline(..., stage=F)`` into a loop over F copies of its body, plus copies for the rest."""
     if function.body is None or not has_pipeline(function.body):
         return function
-    return with_body(function, _Lowering().rewrite(function.body))
+    return with_body(function, _Lowering(function.body).rewrite(function.body))
