@@ -138,3 +138,11 @@ def test_copies_of_a_body_have_blocks_of_their_own(head, name):
     with passes.PassContext([make_roundtrip_instrument()]):
         after = getattr(passes, name)()(before)
     assert torch.equal(output(after, 1), output(before, 1))
+
+
+def test_the_torch_form_of_a_program_is_there_after_running_one():
+    from pypto.debug import torch_codegen
+
+    program = kernel("return y", PARAMETERS)
+    run_as_torch(program, [torch.zeros(ROWS, COLS), 1, 0.5, torch.zeros(ROWS, COLS)])
+    assert "def k(" in torch_codegen(program)
