@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -146,8 +147,20 @@ class World:
         return Answer(process.returncode, out, err)
 
     def temporary(self) -> list[str]:
-        """Unfinished clones anywhere in the workspace."""
-        return [str(path) for path in self.root.rglob("*.tmp")]
+        """Unfinished clones anywhere in the workspace; they may go while we look."""
+        return [
+            os.path.join(parent, name)
+            for parent, folders, files in os.walk(self.root)
+            for name in (*folders, *files)
+            if name.endswith(".tmp")
+        ]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _ctrl_c_reaches_processes():
+    """Tests in the background of a script ignore Ctrl-C, and the processes they start would inherit that."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -18,12 +18,14 @@ def main(arguments: list[str] | None = None) -> None:
 
 def run(arguments: list[str]) -> int:
     """Runs ``ptows`` and returns its exit code."""
-    from ptows.commands.app import build
-    from ptows.commands.context import hoist
     from ptows.errors import INTERRUPTED, USAGE, PtowsError
     from ptows.output.console import Console
 
     try:
+        # Loading the commands takes most of the start: Ctrl-C may well come here.
+        from ptows.commands.app import build
+        from ptows.commands.context import hoist
+
         build()(args=hoist(arguments), prog_name="ptows")
         return 0
     except SystemExit as ending:

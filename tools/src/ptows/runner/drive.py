@@ -12,6 +12,7 @@ from ptows.errors import FAILED, INTERRUPTED, OK, PtowsError
 from ptows.runner import sessions
 from ptows.runner.command import find_nox, nox_command
 from ptows.runner.sessions import Ended, run_command, run_graph, session_of
+from ptows.sync.workers import stopping
 
 if TYPE_CHECKING:
     from ptows.commands.context import State
@@ -98,7 +99,10 @@ def _prepare(state: State, manifest: Manifest, session: Session, nox: Sequence[s
     noxfile = str(manifest.root / "noxfile.py")
     # Sessions that insist on arguments get a harmless one: nothing runs, only installs.
     command = [*nox, "--noxfile", noxfile, "--install-only", "--session", session.name, "--", "."]
-    ended = run_command("environment", command, manifest.root, log, stop, {})
+    with stopping(stop):
+        ended = run_command("environment", command, manifest.root, log, stop, {})
+    if ended.state == sessions.NOT_DONE:
+        raise KeyboardInterrupt
     if ended.state != sessions.PASSED:
         state.console.raw(ended.output.rstrip("\n"))
         raise PtowsError(f"the environment of session '{session.name}' could not be made", f"see {log}")

@@ -15,6 +15,7 @@ from ptows.errors import UsageError
 from ptows.graph import in_order, with_dependencies
 from ptows.manifest import Entry, Manifest, Session
 from ptows.manifest.model import suggestion
+from ptows.sync.workers import stopping
 
 PASSED, FAILED, SKIPPED, NOT_DONE = "passed", "failed", "skipped", "not done"
 
@@ -83,35 +84,30 @@ def run_graph(
     needs = {entry.name: (with_dependencies(depends, [entry.name]) & names) - {entry.name} for entry in packages}
     ended: dict[str, Ended] = {}
     running: dict[Future[Ended], str] = {}
-    interrupted = False
 
     def finish(result: Ended) -> None:
         ended[result.name] = result
         done(result)
 
-    with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
+    with stopping(stop), ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
         while len(ended) < len(packages):
-            try:
-                for entry in packages:
-                    if entry.name in ended or entry.name in running.values():
-                        continue
-                    bad = [name for name in needs[entry.name] if name in ended and ended[name].state != PASSED]
-                    if interrupted:
-                        finish(Ended(entry.name, NOT_DONE, detail="interrupted"))
-                    elif bad:
-                        cause = next((name for name in bad if ended[name].state == FAILED), bad[0])
-                        finish(Ended(entry.name, SKIPPED, detail=f"needs '{cause}', which did not pass"))
-                    elif len(running) < max(1, jobs) and needs[entry.name] <= set(ended):
-                        running[pool.submit(action, entry)] = entry.name
-                if running:
-                    finished, _ = wait(running, timeout=0.5, return_when=FIRST_COMPLETED)
-                    for future in finished:
-                        del running[future]
-                        finish(future.result())
-            except KeyboardInterrupt:
-                interrupted = True
-                stop.set()
-    return [ended[entry.name] for entry in packages], interrupted
+            for entry in packages:
+                if entry.name in ended or entry.name in running.values():
+                    continue
+                bad = [name for name in needs[entry.name] if name in ended and ended[name].state != PASSED]
+                if stop.is_set():
+                    finish(Ended(entry.name, NOT_DONE, detail="interrupted"))
+                elif bad:
+                    cause = next((name for name in bad if ended[name].state == FAILED), bad[0])
+                    finish(Ended(entry.name, SKIPPED, detail=f"needs '{cause}', which did not pass"))
+                elif len(running) < max(1, jobs) and needs[entry.name] <= set(ended):
+                    running[pool.submit(action, entry)] = entry.name
+            if running:
+                finished, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    del running[future]
+                    finish(future.result())
+    return [ended[entry.name] for entry in packages], stop.is_set()
 
 
 def run_command(
@@ -146,7 +142,7 @@ def run_command(
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text(output, encoding="utf-8")
-    state = NOT_DONE if stop.is_set() else PASSED if process.returncode == 0 else FAILED
+    state = PASSED if process.returncode == 0 else NOT_DONE if stop.is_set() else FAILED
     return Ended(name, state, time.monotonic() - started, process.returncode, output=output)
 
 
