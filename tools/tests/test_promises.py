@@ -102,7 +102,7 @@ def test_version_and_help_load_nothing_heavy():
     code = (
         "import sys\nfrom ptows.__main__ import run\n"
         "assert run(['--help']) == 0 and run(['--version']) == 0 and run(['sync', '--help']) == 0\n"
-        "heavy = [name for name in ('git', 'rich', 'yaml', 'nox', 'tomllib', 'torch') if name in sys.modules]\n"
+        "heavy = [name for name in ('git', 'rich', 'yaml', 'nox', 'torch', 'pydantic') if name in sys.modules]\n"
         "assert not heavy, heavy\n"
     )
     done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True)
@@ -110,14 +110,36 @@ def test_version_and_help_load_nothing_heavy():
     assert "ptows 0.1.0" in done.stdout
 
 
-def test_nothing_to_do_loads_neither_rich_nor_gitpython(world):
+def test_daily_commands_load_nothing_heavy(world):
     _, first = world.remote("alpha")
     world.repos(alpha=first)
     assert world.sync().code == 0
-    code = (
-        "import sys\nfrom ptows.__main__ import run\n"
-        f"assert run(['--workspace', {str(world.root)!r}, 'sync', '--no-install']) == 0\n"
-        "assert not [name for name in ('git', 'rich', 'nox') if name in sys.modules]\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True)
-    assert done.returncode == 0, done.stderr
+    for words in (["sync", "--no-install"], ["status", "alpha"], ["list"]):
+        code = (
+            "import sys\nfrom ptows.__main__ import run\n"
+            f"assert run(['--workspace', {str(world.root)!r}, *{words!r}]) == 0\n"
+            "heavy = [name for name in ('git', 'rich', 'nox', 'pydantic') if name in sys.modules]\n"
+            "assert not heavy, heavy\n"
+        )
+        done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["sync", "--jobs", "many"], "--jobs"),
+        (["sync", "--jobs", "-1"], "--jobs"),
+        (["status", "--jobs"], "--jobs"),
+        (["sync", "--locked=yes"], "--locked"),
+        (["bump"], "PKG"),
+        (["run"], "SESSION"),
+        (["vendor", "pull", "alpha"], "--rev"),
+        (["pin", "a", "b", "c"], "c"),
+        (["sync", "--no-such-option"], "--no-such-option"),
+        (["pin"], "--all"),
+    ],
+)
+def test_mistakes_in_options_end_with_2_and_name_the_option(five, words, message):
+    answer = five.run(*words)
+    assert answer.code == 2 and message in answer.err, answer

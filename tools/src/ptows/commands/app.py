@@ -11,6 +11,7 @@ from ptows.commands.context import State
 from ptows.commands.pins import bump, lock, pin, vendor_diff, vendor_pull
 from ptows.commands.reading import doctor, graph, list_entries, status
 from ptows.commands.sync import sync
+from ptows.commands.words import WordCommand, WordGroup
 from ptows.commands.work import clean, diff, foreach, review, run
 from ptows.output.console import Console
 
@@ -31,9 +32,14 @@ def _show_version(value: bool) -> None:
 def _main(
     context: typer.Context,
     workspace: Annotated[
-        Path | None,
-        typer.Option("--workspace", metavar="DIR", help="The workspace; default: nearest parent with workspace.yaml."),
-    ] = None,
+        str,
+        typer.Option(
+            "--workspace",
+            metavar="DIR",
+            show_default=False,
+            help="The workspace; default: nearest parent with workspace.yaml.",
+        ),
+    ] = "",
     json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors and what was asked for.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also what needed no change.")] = False,
@@ -42,7 +48,7 @@ def _main(
     ] = False,
 ) -> None:
     """Sync the packages of a workspace, run sessions across them, host the review helpers."""
-    context.obj = State(workspace, Console(quiet=quiet, verbose=verbose, json=json))
+    context.obj = State(Path(workspace) if workspace else None, Console(quiet=quiet, verbose=verbose, json=json))
 
 
 def _vendor() -> None:
@@ -53,25 +59,25 @@ def build() -> typer.Typer:
     """The application."""
     # Plain help: the rich one would load rich for every --help.
     app = typer.Typer(name="ptows", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.callback(epilog=EPILOG)(_main)
-    app.command()(sync)
-    app.command()(status)
-    app.command()(doctor)
-    app.command("list")(list_entries)
+    app.callback(cls=WordGroup, epilog=EPILOG)(_main)
+    app.command(cls=WordCommand)(sync)
+    app.command(cls=WordCommand)(status)
+    app.command(cls=WordCommand)(doctor)
+    app.command("list", cls=WordCommand)(list_entries)
     app.command()(graph)
-    app.command()(pin)
-    app.command()(lock)
-    app.command()(diff)
-    app.command()(foreach)
-    app.command()(run)
+    app.command(cls=WordCommand)(pin)
+    app.command(cls=WordCommand)(lock)
+    app.command(cls=WordCommand)(diff)
+    app.command(cls=WordCommand)(foreach)
+    app.command(cls=WordCommand)(run)
     vendor = typer.Typer(name="vendor", no_args_is_help=True, rich_markup_mode=None)
-    vendor.callback()(_vendor)
-    vendor.command("pull")(vendor_pull)
-    vendor.command("diff")(vendor_diff)
+    vendor.callback(cls=WordGroup)(_vendor)
+    vendor.command("pull", cls=WordCommand)(vendor_pull)
+    vendor.command("diff", cls=WordCommand)(vendor_diff)
     app.add_typer(vendor)
     app.command()(bump)
-    app.command()(clean)
+    app.command(cls=WordCommand)(clean)
     # Everything after the script's name is the script's, also what looks like an option.
     passing = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
-    app.command(context_settings=passing, add_help_option=False)(review)
+    app.command(cls=WordCommand, context_settings=passing, add_help_option=False)(review)
     return app
