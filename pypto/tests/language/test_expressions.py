@@ -226,7 +226,11 @@ def test_rank_reducing_write_lifts_the_source():
     [
         (ParserTypeError, "3 indices but the tensor is 2D", "y = x[0, 0, 0]"),
         (UnsupportedFeatureError, "step", "y = x[0:16:2, :]"),
-        (UnsupportedFeatureError, "lies below", "y = x[10:5, :]"),
+        (UnsupportedFeatureError, "slice is empty", "y = x[10:5, :]"),
+        (UnsupportedFeatureError, "slice is empty", "y = x[8:8]"),
+        (ParserTypeError, "Index 64 is out of range for axis 0 of a tensor with 64", "y = x[64]"),
+        (ParserTypeError, "Index 70 is out of range for axis 1", "y = x[0, 70]"),
+        (ParserTypeError, "needs a Tensor value, got Tile", "x[:] = pl.load(x, [0, 0], [64, 64])"),
         (ParserTypeError, "non-negative", "y = x[-1]"),
         (ParserTypeError, "shape mismatch on source axis 0: window expects 16", "x[0:16, :] = x[0:8, :]"),
         (ParserTypeError, "must be 2D", "x[0:16, :] = x[0]"),
@@ -258,3 +262,55 @@ def test_tuple_elements_and_unpacking():
     kinds = [type(s.value) for s in statements(P["main"])[:-1]]
     assert kinds == [ir.Call, ir.TupleGetItemExpr, ir.Call, ir.TupleGetItemExpr, ir.TupleGetItemExpr]
     round_trip(P)
+
+
+@pytest.mark.parametrize(("text", "name"), [("2.0 * x", "tensor.muls"), ("n + pl.cast(x, pl.INT32)", "tensor.adds")])
+def test_sums_and_products_take_their_scalar_on_either_side(text, name):
+    params = "x: pl.Tensor[[64, 64], pl.FP32], n: pl.Scalar[pl.INT32]"
+    left, right = text.split(" ", 2)[0], text.split(" ", 2)[2]
+    turned = f"{right} {text.split(' ', 2)[1]} {left}"
+    f = body(f"y = {text}\nreturn y", params=params)
+    assert statements(f)[-2].value.op.name == name
+    ir.assert_structural_equal(f, body(f"y = {turned}\nreturn y", params=params))
+
+
+def test_a_swap_goes_through_a_temporary():
+    f = body("a = n + 1\nb = n + 2\na, b = b, a\nreturn a, b", params="n: pl.Scalar[pl.INDEX]")
+    a, b, pair, new_a, new_b, _ = statements(f)
+    assert isinstance(pair.value, ir.MakeTuple)
+    assert (new_a.var, new_b.var) == (a.var, b.var) and new_a.value.tuple is pair.var
+    round_trip(f)
+    direct = body("a, b = n, n + 2\nreturn a, b", params="n: pl.Scalar[pl.INDEX]")
+    assert [s.var.name_hint for s in statements(direct)[:-1]] == ["a", "b"]
+
+
+def test_nested_tuples_are_values_but_no_results():
+    f = body("(a, b), c = (n, n + 1), n\nreturn a, b, c", params="n: pl.Scalar[pl.INDEX]")
+    round_trip(f)
+    nested = "tuple[tuple[pl.Scalar[pl.INDEX], pl.Scalar[pl.INDEX]], pl.Scalar[pl.INDEX]]"
+    rejected(ParserTypeError, "Nested tuple types", "return n", params="n: pl.Scalar[pl.INDEX]", result=nested)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("pl.create_tensor([-4, 4], pl.FP32)", "extent 0 of the result must be a non-negative integer, got -4"),
+        ("pl.create_tensor([4, 2.5], pl.FP32)", "extent 1 of the result must be a non-negative integer, got 2.5"),
+        ("pl.slice(x, [0, 64], [0, 0])", "extent 0 of the result must be a positive integer, got 0"),
+        ("pl.load(x, [0, 0], [16, 0])", "extent 1 of the result must be a positive integer, got 0"),
+    ],
+)
+def test_impossible_extents_are_reported_at_the_call(text, message):
+    error = rejected(InvalidOperationError, message, f"y = {text}\nreturn y")
+    assert error.span["line"] == 3 and error.span["column"] == 9
+
+
+def test_lengths_of_lists_around_the_definition_are_constants():
+    sizes = [3, 5, 7]
+
+    @pl.function
+    def f(x: pl.Tensor[[64], pl.FP32]):
+        pl.static_assert(len(sizes) == 3 and max(sizes) == 7)
+        return sum(sizes)
+
+    assert statements(f)[0].value[0].value == 15

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import warnings
 
 import pypto.language as pl
@@ -207,6 +208,7 @@ def test_external_kernel_needs_its_file_and_an_empty_body(tmp_path):
     def kernel(x: pl.Tensor[[8], pl.FP32]): ...
 
     assert kernel.attrs["external_source"] == str(source)
+    round_trip(kernel)
     with pytest.raises(ParserSyntaxError, match="must be exactly"):
 
         @pl.function(type=pl.FunctionType.AIV, external_source=str(source))
@@ -226,3 +228,53 @@ def test_function_in_a_factory_sees_the_values_around_it():
     assert [d.value for d in small.params[0].type.shape] == [8, 16]
     assert [d.value for d in large.params[0].type.shape] == [32, 64]
     assert large.params[0].type.dtype == pl.FP32
+
+
+def returning(result, text):
+    source = (
+        f"import pypto.language as pl\n\n@pl.function\ndef f(x: pl.Tensor[[8], pl.FP32]) -> {result}:\n    {text}\n"
+    )
+    namespace: dict = {}
+    filename = f"<returning {result} {text}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    exec(compile(source, filename, "exec"), namespace)
+    return namespace["f"]
+
+
+@pytest.mark.parametrize("text", ["return x, x", "return"])
+def test_another_number_of_results_is_an_error(text):
+    with pytest.raises(ParserTypeError, match=r"declares 1 result\(s\), but this statement returns") as info:
+        returning("pl.Tensor[[8], pl.FP32]", text)
+    assert info.value.span["line"] == 5
+
+
+@pytest.mark.parametrize(
+    ("result", "problem"),
+    [
+        ("pl.Tensor[[8], pl.FP16]", "dtype fp16"), ("pl.Tensor[[9], pl.FP32]", "shape dimension 0 = 9"),
+        ("pl.Tensor[[8, 1], pl.FP32]", "rank 2"), ("pl.Scalar[pl.FP32]", "type Scalar"),
+    ],
+)  # fmt: skip
+def test_a_result_of_another_type_than_declared_is_reported(result, problem):
+    with pytest.warns(UserWarning, match=f":5:5: the result of 'f' is declared with {problem}"):
+        returning(result, "return x")
+
+
+@pytest.mark.parametrize("result", ["pl.Tensor[[8], pl.FP32]", "pl.Tensor[[pl.dynamic('N')], pl.FP32]"])
+def test_a_result_that_fits_is_not_reported(result):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        returning(result, "return x")
+
+
+def test_a_symbol_may_be_declared_inside_the_annotation():
+    @pl.program
+    class P:
+        @pl.function
+        def f(self, x: pl.Tensor[[pl.dynamic("ROWS"), 8], pl.FP32], y: pl.Tensor[[pl.dynamic("ROWS"), 8], pl.FP32]):
+            return x
+
+    x, y = P["f"].params
+    assert x.type.shape[0].name_hint == y.type.shape[0].name_hint == "ROWS"
+    assert x.type.shape[0] is not y.type.shape[0], "two declarations are two dimensions"
+    round_trip(P)

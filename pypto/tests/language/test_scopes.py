@@ -298,3 +298,26 @@ def test_a_scope_is_split_by_its_options_or_by_a_region():
     for mode in ("UP_DOWN", "NONE"):
         option = f", optimizations=[pl.split(pl.SplitMode.{mode})]"
         rejected(ParserSyntaxError, "mutually exclusive", text.format(option))
+
+
+def test_windowize_and_other_scope_attributes_survive_printing():
+    f = body("with pl.at(level=pl.Level.CORE_GROUP, windowize=True):\n    y = pl.add(x, x)\nreturn y")
+    assert "with pl.at(level=pl.Level.CORE_GROUP, windowize=True):" in ir.python_print(f, format=False)
+    round_trip(f)
+    for scope in ("pl.at(level=pl.Level.CORE_GROUP{0})", "pl.cluster({1})", "pl.scope(mode=pl.ScopeMode.MANUAL{0})"):
+        header = scope.format(', attrs={"note": 3}', 'attrs={"note": 3}')
+        noted = body(f"with {header}:\n    y = pl.add(x, x)\nreturn y")
+        assert statements(noted)[0].attrs == {"note": 3}
+        round_trip(noted)
+
+
+@pytest.mark.parametrize("device", ["1.5", "x"])
+def test_a_device_is_an_integer(device):
+    with pytest.raises(ParserTypeError, match="device= must be an integer"):
+        pl.parse(
+            "@pl.program\nclass P:\n"
+            "    @pl.function(type=pl.FunctionType.Orchestration)\n"
+            f"    def chip(self, x: {T}) -> {T}:\n        return x\n"
+            "    @pl.function(level=pl.Level.HOST, role=pl.Role.Orchestrator)\n"
+            f"    def host(self, x: {T}):\n        x = self.chip(x, device={device})\n        return x\n"
+        )

@@ -144,7 +144,7 @@ class _Printer(StmtPrinter):
         attrs = {k: v for k, v in function.attrs.items() if k not in _DECORATOR_ATTRS and not (k == "split" and not v)}
         if attrs:
             self.lines.append(f"{self._body_indent}{self.pl}.func_attr({self.attrs(attrs)})")
-        if function.requires_runtime_binding:
+        if function.requires_runtime_binding or function.attrs.get("external_source") is not None:
             self.lines.append(f"{self._body_indent}...")
         else:
             self.body(function.body, self._body_indent)

@@ -20,7 +20,7 @@ _INDENT = "    "
 #: Scope attributes with syntax of their own; others print as ``attrs={...}``.
 _SCOPE_SYNTAX = (
     "task_id_var", "manual_dep_edges", "arg_direction_overrides_vars", "dump_vars", "slot_num", "allow_early_resolve",
-    "predicate",
+    "windowize", "predicate",
 )  # fmt: skip
 
 
@@ -171,6 +171,8 @@ class StmtPrinter(TypePrinter):
             args.append(f"dumps=[{self.list(attrs['dump_vars'])}]")
         if attrs.get("allow_early_resolve"):
             args.append("allow_early_resolve=True")
+        if attrs.get("windowize"):
+            args.append("windowize=True")
         if attrs.get("predicate") is not None:
             args.append(f"predicate={self.predicate(attrs['predicate'])}")
         self._append_attrs(args, {k: v for k, v in attrs.items() if k not in _SCOPE_SYNTAX})

@@ -92,6 +92,7 @@ class ASTParser(
         options = signature.options
         try:
             self.func_attrs.update(options.attrs)
+            self.return_types = signature.return_types
             self._check_return(node, signature)
             body, bound_at_run_time = self._body(node, options)
             attrs = self.normalized_attrs()
@@ -150,7 +151,7 @@ class ASTParser(
             return self._verbatim(body), False
         with self.collect() as stmts:
             if body:
-                self.parse_body(body, max([node.end_lineno or node.lineno, *self.comments]))
+                self.parse_body(body, max(node.end_lineno or node.lineno, next(reversed(self.comments), 0)))
         return seq(stmts), False
 
     def _prologue(self, node: ast.FunctionDef) -> list[ast.stmt]:

@@ -54,6 +54,8 @@ class ParserBase:
         self.options = FunctionOptions()
         self.function_name = "<function>"
         self.params: dict[str, Var] = {}
+        #: Declared results; empty when the function declares none.
+        self.return_types: list[Any] = []
         self.func_attrs: dict[str, Any] = {}
         self.bodies: list[list[Stmt]] = []
         #: Enclosing constructs, innermost last: loops by kind, scopes by name.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import warnings
 
 from pypto.ir.stmt import SeqStmts, attach_leading_comments
@@ -52,15 +53,19 @@ class BlocksMixin(ParserBase):
     def _comments_through(self, line: int) -> list[str]:
         """Comments not used yet on lines up to ``line``, in order."""
         found: list[str] = []
-        for number in sorted(n for n in self.comments if n <= line):
+        for number in self._comment_lines(line):
             found += [text for _, text in self.comments.pop(number)]
         return found
+
+    def _comment_lines(self, limit: int) -> list[int]:
+        """Lines of the remaining comments up to ``limit``; comments are kept in the order of their lines."""
+        return list(itertools.takewhile(lambda line: line <= limit, self.comments))
 
     def _warn_about_tail(self, body: list[ast.stmt], limit: int) -> None:
         """Comments below the last statement of a block have no statement to lead."""
         indent = body[0].col_offset
         tail: list[tuple[int, str]] = []
-        for number in sorted(n for n in self.comments if n <= limit):
+        for number in self._comment_lines(limit):
             if all(column >= indent for column, _ in self.comments[number]):
                 tail += [(number, text) for _, text in self.comments.pop(number)]
         if tail:

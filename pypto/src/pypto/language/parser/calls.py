@@ -211,7 +211,7 @@ class CallsMixin(ParserBase):
                 case "attrs":
                     attrs.update(self.parse_attrs(keyword.value))
                 case "device" if self._may_choose_device(callee):
-                    attrs["device"] = self.parse_expression(keyword.value)
+                    attrs["device"] = self._device(keyword.value)
                 case _:
                     raise self.fail(
                         ParserTypeError,
@@ -220,6 +220,15 @@ class CallsMixin(ParserBase):
                         hint=_keyword_hint(keyword.arg),
                     )
         return attrs
+
+    def _device(self, node: ast.expr) -> Expr:
+        device = self.parse_expression(node)
+        if not (isinstance(device.type, ScalarType) and device.type.dtype.is_int()):
+            raise self.fail(
+                ParserTypeError, f"device= must be an integer, got {type_text(device.type)}", node,
+                hint="Use a rank, e.g. the variable of for r in pl.range(pld.world_size())",
+            )  # fmt: skip
+        return device
 
     def _may_choose_device(self, callee: Signature) -> bool:
         options = self.options

@@ -69,3 +69,5 @@ class SourceInfo:
     col_offset: int = 0
     file_lines: list[str] | None = None
     source_map: Mapping[int, tuple[str, int, int]] | None = None
+    #: A text given to ``pl.parse`` (mostly printed IR), not the file of a decorated function.
+    is_text: bool = False

@@ -172,14 +172,9 @@ def _define(
     func: Callable, options: FunctionOptions, closure_vars: dict[str, Any], context: ProgramContext | None
 ) -> _Definition:
     node, source, parsed = _source_of(func)
-    _check_members(options, node, ASTParser(source, closure_vars))
-
-    def fail(message: str) -> ParserError:
-        parser = ASTParser(source, closure_vars)
-        return ParserTypeError(message, parser.span(node))
-
-    check_options(options, node.name, fail)
     parser = ASTParser(source, closure_vars, context, options.strict_ssa)
+    _check_members(options, node, parser)
+    check_options(options, node.name, lambda message: ParserTypeError(message, parser.span(node)))
     parser.comments = parsed.comments_of(node)
     return _Definition(node, source, parsed, parser, options)
 

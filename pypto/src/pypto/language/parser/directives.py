@@ -135,7 +135,10 @@ class DirectivesMixin(ParserBase):
                     node,
                 )  # fmt: skip
             return param
-        return self.attr_value(key, node)
+        value = self.attr_value(key, node)
+        if key == "split" and not isinstance(value, SplitMode):
+            raise self.fail(ParserSyntaxError, "'split' takes a member of pl.SplitMode", node)
+        return value
 
     def normalized_attrs(self) -> dict[str, Any]:
         """The function attributes as stored: a split is an int, and absent when it is NONE."""
@@ -169,7 +172,7 @@ class DirectivesMixin(ParserBase):
         """Tensors tagged before a scope that its statements use become the scope's dump list."""
         if not tags:
             return
-        uses = _Uses()
+        uses = VarUses()
         for stmt in stmts:
             uses.visit_stmt(stmt)
         listed = attrs.get("dump_vars", [])
@@ -178,8 +181,8 @@ class DirectivesMixin(ParserBase):
             attrs["dump_vars"] = [*listed, *found]
 
 
-class _Uses(IRVisitor):
-    """Identities of the variables a statement mentions."""
+class VarUses(IRVisitor):
+    """Identities of the variables that a statement or expression mentions."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -85,8 +85,20 @@ class ExpressionsMixin(NamesMixin):
             raise self._unsupported(f"Unsupported binary operator: {name}", node, ErrorCode.UNSUPPORTED_BINARY)
         left, right = self.parse_expression(node.left), self.parse_expression(node.right)
         if type(node.op) in _ARRAY_BINARY and (_is_array(left) or _is_array(right)):
+            left, right = self._array_first(left, right, node)
             return self.call_unified(_ARRAY_BINARY[type(node.op)], [left, right], {}, node)
         return self._scalar(build, node, left, right)
+
+    def _array_first(self, left: Expr, right: Expr, node: ast.BinOp) -> tuple[Expr, Expr]:
+        """Operators of tensors and tiles take their scalar on the right; sums and products may be turned round."""
+        if _is_array(left):
+            return left, right
+        if isinstance(node.op, (ast.Add, ast.Mult)):
+            return right, left
+        raise self.fail(
+            ParserTypeError, f"The left operand of '{ast.unparse(node)}' is a scalar, the right one is not", node,
+            hint="Write pl.neg(x) + s for s - x, and pl.recip(x) * s for s / x",
+        )  # fmt: skip
 
     def _unary(self, node: ast.UnaryOp) -> Expr:
         folded = self.fold(node)

@@ -13,6 +13,7 @@ from pypto.ir.expr import ConstBool, ConstFloat, ConstInt, Expr, MakeTuple
 from pypto.ir.types import TensorView, TileView, Type
 from pypto.language.parser.base import ParserBase
 from pypto.language.parser.diagnostics import ParserTypeError, UndefinedVariableError, did_you_mean
+from pypto.language.parser.expr_evaluator import SAFE_BUILTINS
 from pypto.language.typing.dynamic import DynVar
 from pypto.language.typing.values import _Value
 
@@ -84,10 +85,13 @@ class NamesMixin(ParserBase):
         """True when ``name`` is a value around the definition and not a name of the body."""
         return not self.scopes.is_defined(name) and name in self.closure
 
+    def _is_pure_builtin(self, name: str) -> bool:
+        return name in SAFE_BUILTINS and not self.scopes.is_defined(name)
+
     def closure_value(self, node: ast.expr) -> Any:
         """The Python value of an expression that names no variable of the body, :data:`MISSING` otherwise."""
         for child in ast.walk(node):
-            if isinstance(child, ast.Name) and not self.is_python_name(child.id):
+            if isinstance(child, ast.Name) and not (self.is_python_name(child.id) or self._is_pure_builtin(child.id)):
                 return MISSING
             if isinstance(child, ast.Call) and self.public_path(child.func) and not self._is_type_method(child):
                 return MISSING

@@ -36,6 +36,10 @@ _PRIVATE_NAME = re.compile(r"^_\w+\(\)")
 _CATEGORIES = ("pl.tensor", "pl.tile", "pl.system", "pl.array", "pl.prefetch", "pld.tensor", "pld.tile", "pld.system")
 
 
+#: Operators that read a part of their operand.
+_WINDOWS = ("tensor.slice", "tile.slice", "tile.load")
+
+
 class OpCallsMixin(NamesMixin):
     """Parses calls of ``pl.*`` and ``pld.*`` operators."""
 
@@ -213,7 +217,7 @@ class OpCallsMixin(NamesMixin):
         self, function: Callable, args: list, kwargs: dict, node: ast.AST, label: str, ir_name: str | None
     ) -> Expr:
         try:
-            return self._expression(function(*args, span=self.span(node), **kwargs), node)
+            return self._checked(self._expression(function(*args, span=self.span(node), **kwargs), node), label, node)
         except (*BUG_CLASS_EXCEPTIONS, ParserError):
             raise
         except Exception as error:
@@ -229,6 +233,22 @@ class OpCallsMixin(NamesMixin):
             if args and all(isinstance(getattr(a, "type", None), ScalarType) for a in args):
                 hint = _SCALAR_HINT
             raise self.fail(InvalidOperationError, message, node, hint=hint) from error
+
+    def _checked(self, result: Expr, label: str, node: ast.AST) -> Expr:
+        """``result``, whose extents must be integers that are not negative; a window holds something."""
+        kind = result.type
+        if isinstance(kind, (TensorType, TileType)):
+            window = type(result) is Call and result.op.name in _WINDOWS
+            for axis, extent in enumerate(kind.shape):
+                if isinstance(extent, ConstInt) and extent.value >= window:
+                    continue
+                if isinstance(extent, (ConstInt, ConstFloat)):
+                    least = "positive" if window else "non-negative"
+                    raise self.fail(
+                        InvalidOperationError,
+                        f"{label}: extent {axis} of the result must be a {least} integer, got {extent.value}", node,
+                    )  # fmt: skip
+        return result
 
     def _printed_form(self, ir_name: str | None, args: list, kwargs: dict, node: ast.AST) -> Expr | None:
         """Printed IR spells the IR operands and attributes; None when that does not fit either."""

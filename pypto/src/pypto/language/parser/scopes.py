@@ -28,6 +28,7 @@ from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError
 
 _AT_OPTIONS = (
     "level", "role", "optimizations", "deps", "no_dep_args", "dumps", "allow_early_resolve", "name_hint", "windowize",
+    "attrs",
 )  # fmt: skip
 _SPLITS = ("pl.split", "pl.optimizations.split")
 _SLOTS = ("pl.cross_core_slot", "pl.optimizations.cross_core_slot")
@@ -163,7 +164,12 @@ class ScopesMixin(ParserBase):
         for option in ("allow_early_resolve", "windowize"):
             if self.bool_literal(given.get(option), f"pl.at() {option}"):
                 attrs[option] = True
+        attrs.update(self.printed_attrs(given))
         return attrs
+
+    def printed_attrs(self, given: dict[str, ast.expr]) -> dict[str, Any]:
+        """``attrs={...}`` of a scope: compiler metadata in printed IR."""
+        return self.parse_attrs(given["attrs"]) if "attrs" in given else {}
 
     def scope_tensors(self, node: ast.expr, option: str) -> list[Var]:
         """Tensor names of ``no_dep_args=`` and ``dumps=`` of a scope; a repeated one is a mistake."""
@@ -203,15 +209,16 @@ class ScopesMixin(ParserBase):
     # -- cluster and runtime scopes ------------------------------------------------------------------------------
 
     def _cluster(self, node: ast.With, call: ast.Call) -> None:
-        given = self._named_arguments(call, (), ("name_hint",), "pl.cluster")
+        given = self._named_arguments(call, (), ("name_hint", "attrs"), "pl.cluster")
+        attrs = self.printed_attrs(given)
         name = self.parse_name_hint(given.get("name_hint"), "pl.cluster")
         with self.scope("cluster") as policy, self.collect("cluster") as stmts:
             self.parse_block(node.body)
             policy["leak"] = True
-        self.emit(ClusterScopeStmt(name, body=seq(stmts), span=self.span(node)))
+        self.emit(ClusterScopeStmt(name, body=seq(stmts), span=self.span(node), attrs=attrs))
 
     def _runtime(self, node: ast.With, call: ast.Call, path: str) -> None:
-        manual = self._is_manual(call, path)
+        manual, attrs = self._runtime_options(call, path)
         if self.inside("manual"):
             kind = "a manual scope" if manual else "an AUTO scope"
             raise self.fail(
@@ -226,19 +233,21 @@ class ScopesMixin(ParserBase):
         with self.scope("runtime") as policy, self.collect("manual" if manual else "auto") as stmts:
             self.parse_block(node.body)
             policy["leak"] = True
-        self.emit(RuntimeScopeStmt(manual, body=seq(stmts), span=self.span(node)))
+        self.emit(RuntimeScopeStmt(manual, body=seq(stmts), span=self.span(node), attrs=attrs))
 
-    def _is_manual(self, call: ast.Call, path: str) -> bool:
+    def _runtime_options(self, call: ast.Call, path: str) -> tuple[bool, dict[str, Any]]:
+        """(is it a manual scope, its attributes)."""
         if path == "pl.manual_scope":
             if call.args or call.keywords:
                 raise self.fail(ParserSyntaxError, "pl.manual_scope() takes no arguments", call)
-            return True
-        given = self._named_arguments(call, (), ("mode",), "pl.scope")
+            return True, {}
+        given = self._named_arguments(call, (), ("mode", "attrs"), "pl.scope")
+        attrs = self.printed_attrs(given)
         if "mode" not in given:
-            return False
+            return False, attrs
         from pypto.language.constructs import ScopeMode
 
-        return self._enum(given["mode"], ScopeMode, "pl.scope() mode") is ScopeMode.MANUAL
+        return self._enum(given["mode"], ScopeMode, "pl.scope() mode") is ScopeMode.MANUAL, attrs
 
     # -- options -------------------------------------------------------------------------------------------------
 
@@ -333,9 +342,10 @@ class ScopesMixin(ParserBase):
             if entry.arg is None:
                 raise self.fail(ParserSyntaxError, f"{word}() does not accept **kwargs", entry.value)
             if entry.arg not in known:
+                public = [k for k in known if k != "attrs"]
                 raise self.fail(
                     ParserSyntaxError, f"Unknown keyword argument '{entry.arg}' in {word}()", entry.value,
-                    hint=did_you_mean(entry.arg, known) or (f"Keywords: {', '.join(known)}" if known else None),
+                    hint=did_you_mean(entry.arg, public) or (f"Keywords: {', '.join(public)}" if public else None),
                 )  # fmt: skip
             if entry.arg in given:
                 raise self.fail(

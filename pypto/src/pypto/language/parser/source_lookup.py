@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import bisect
+import functools
 import inspect
 import linecache
 import sys
@@ -24,21 +26,30 @@ class ParsedFile:
     tree: ast.Module
     comments: dict[int, list[tuple[int, str]]] = field(default_factory=dict)
 
+    @functools.cached_property
+    def _function_lines(self) -> list[int]:
+        return sorted(self.functions)
+
+    @functools.cached_property
+    def _comment_lines(self) -> list[int]:
+        return sorted(self.comments)
+
     def comments_of(self, node: ast.FunctionDef) -> dict[int, list[tuple[int, str]]]:
-        """A copy of the comments from the ``def`` line to the line before the next definition."""
+        """A copy of the comments from the ``def`` line to the line before the next definition, in order."""
         first, last = node.body[0].lineno, node.end_lineno or node.lineno
         start = node.lineno + 1 if first > node.lineno else node.lineno
-        following = [line for line in self.functions if line > last]
-        indent = node.col_offset
-        stop = min(following, default=len(self.lines) + 1)
-        return {
-            line: list(entries)
-            for line, entries in self.comments.items()
-            if start <= line < stop and (line <= last or all(column > indent for column, _ in entries))
-        }
+        following = bisect.bisect_right(self._function_lines, last)
+        stop = self._function_lines[following] if following < len(self._function_lines) else len(self.lines) + 1
+        found: dict[int, list[tuple[int, str]]] = {}
+        lines = self._comment_lines
+        for line in lines[bisect.bisect_left(lines, start) : bisect.bisect_left(lines, stop)]:
+            entries = self.comments[line]
+            if line <= last or all(column > node.col_offset for column, _ in entries):
+                found[line] = list(entries)
+        return found
 
 
-_FILES: dict[str, tuple[int, ParsedFile]] = {}
+_FILES: dict[str, tuple[list[str], ParsedFile]] = {}
 _TEXTS: list[tuple[str, ParsedFile, Mapping | None]] = []
 
 
@@ -71,7 +82,7 @@ def find_definition(func: Callable) -> tuple[ast.FunctionDef, SourceInfo, Parsed
     for filename, parsed, source_map in reversed(_TEXTS):
         if filename == code.co_filename and code.co_firstlineno in parsed.functions:
             node = parsed.functions[code.co_firstlineno]
-            return node, SourceInfo(filename, parsed.lines, source_map=source_map), parsed
+            return node, SourceInfo(filename, parsed.lines, source_map=source_map, is_text=True), parsed
     for lines in _candidate_sources(code.co_filename, func.__globals__):
         parsed = _cached(code.co_filename, lines)
         node = parsed.functions.get(code.co_firstlineno) if parsed else None
@@ -94,15 +105,14 @@ def _candidate_sources(filename: str, module_globals: dict[str, Any]) -> Iterato
 
 
 def _cached(filename: str, lines: list[str]) -> ParsedFile | None:
-    key = hash(tuple(lines))
     known = _FILES.get(filename)
-    if known is not None and known[0] == key:
+    if known is not None and (known[0] is lines or known[0] == lines):
         return known[1]
     try:
         parsed = parse_file(lines)
     except SyntaxError:
         return None
-    _FILES[filename] = (key, parsed)
+    _FILES[filename] = (lines, parsed)
     return parsed
 
 

@@ -15,7 +15,7 @@ from pypto.language.parser.base import ParserBase
 from pypto.language.parser.diagnostics import ParserSyntaxError
 from pypto.language.parser.scopes import Optimizations
 
-_OPTIONS = ("core_num", "sync_start", "name_hint", "optimizations", "deps", "allow_early_resolve", "predicate")
+_OPTIONS = ("core_num", "sync_start", "name_hint", "optimizations", "deps", "allow_early_resolve", "predicate", "attrs")
 _SUFFIX = "_spmd"
 
 
@@ -103,7 +103,7 @@ class SpmdMixin(ParserBase):
             if entry.arg not in _OPTIONS:
                 raise self.fail(
                     ParserSyntaxError, f"Unknown keyword argument '{entry.arg}' in pl.spmd()", entry.value,
-                    hint=f"Keywords: {', '.join(_OPTIONS)}",
+                    hint=f"Keywords: {', '.join(_OPTIONS[:-1])}",
                 )  # fmt: skip
             given[entry.arg] = entry.value
         if "core_num" not in given:
@@ -127,7 +127,7 @@ class SpmdMixin(ParserBase):
                         "per-task metadata",
                         given[option],
                     )
-        attrs: dict[str, Any] = {}
+        attrs = self.printed_attrs(given)
         deps = self.parse_deps(given["deps"], "pl.spmd") if "deps" in given else []
         if deps:
             attrs["manual_dep_edges"] = deps

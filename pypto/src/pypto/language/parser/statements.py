@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from typing import Any
 
 from pypto.ir.dtype import DataType
@@ -17,10 +18,13 @@ from pypto.language.parser.diagnostics import (
     ParserTypeError,
     SSAViolationError,
 )
+from pypto.language.parser.directives import VarUses
 from pypto.language.parser.inline_templates import InlineFunction
 from pypto.language.parser.type_consistency import (
+    flat_results,
     is_flattened,
     merge_annotation,
+    result_problem,
     same_kind_of_value,
     type_text,
     without_memref,
@@ -99,7 +103,7 @@ class StatementsMixin(ParserBase):
         path = self._call_path(node.value)
         if not isinstance(node.target, ast.Name):
             raise self.fail(ParserSyntaxError, "An annotated target must be a single name", node)
-        kind = self.types.resolve_type(node.annotation)
+        kind = self.types.resolve_type(node.annotation, nested=True)
         if isinstance(kind, list):
             kind = TupleType(tuple(kind))
         if path == "pl.yield_":
@@ -204,9 +208,10 @@ class StatementsMixin(ParserBase):
     def _unpack(self, target: ast.Tuple | ast.List, value: Expr, node: ast.stmt) -> None:
         """``a, b = e``: the elements of a temporary, or of a written-out tuple directly."""
         if isinstance(value, MakeTuple) and len(value.elements) == len(target.elts):
-            names = [e for e in target.elts if isinstance(e, ast.Name)]
-            if len(names) == len(target.elts):
-                self._unpack_parallel(names, value, node)
+            names = [e.id for e in target.elts if isinstance(e, ast.Name)]
+            if len(names) == len(target.elts) and not self._reads_assigned(names, value):
+                for name, element in zip(names, value.elements):
+                    self.bind_name(name, element, None, node)
                 return
         if not isinstance(value.type, TupleType):
             raise self.fail(
@@ -219,10 +224,17 @@ class StatementsMixin(ParserBase):
             self.emit(AssignStmt(source, value, self.span(node)))
         self._unpack_elements(target, source, node)
 
-    def _unpack_parallel(self, names: list[ast.Name], value: MakeTuple, node: ast.stmt) -> None:
-        elements = list(value.elements)
-        for name, element in zip(names, elements):
-            self.bind_name(name.id, element, None, node)
+    def _reads_assigned(self, names: list[str], value: MakeTuple) -> bool:
+        """Does an element read a name that an earlier target of the same statement assigns (``a, b = b, a``)?"""
+        assigned: set[int] = set()
+        for name, element in zip(names, value.elements):
+            if assigned:
+                uses = VarUses()
+                uses.visit_expr(element)
+                if uses.seen & assigned:
+                    return True
+            assigned.add(id(self.scopes.lookup_var(name)))
+        return False
 
     def _unpack_elements(self, target: ast.Tuple | ast.List, source: Expr, node: ast.stmt) -> None:
         count = len(source.type.types)
@@ -332,7 +344,30 @@ class StatementsMixin(ParserBase):
         self.emit_return(values, node)
 
     def emit_return(self, values: list[Expr], node: ast.Return) -> None:
+        if self.return_types:
+            self._check_results([v.type for v in values], node)
         self.emit(ReturnStmt(values, self.span(node)))
+
+    def _check_results(self, found: list[Type], node: ast.Return) -> None:
+        """As many results as declared; one of another type is legal, but callers trust the declaration."""
+        declared, found = flat_results(self.return_types), flat_results(found)
+        if len(declared) != len(found):
+            raise self.fail(
+                ParserTypeError, f"Function '{self.function_name}' declares {len(declared)} result(s), "
+                f"but this statement returns {len(found)}", node,
+                hint=f"Declared: {', '.join(map(type_text, declared))}",
+            )  # fmt: skip
+        if self.source.is_text:
+            return
+        for want, got in zip(declared, found):
+            problem = result_problem(want, got)
+            if problem:
+                warnings.warn(
+                    f"{self.span(node)}: the result of '{self.function_name}' is declared with {problem}: "
+                    f"{type_text(want)} is declared, {type_text(got)} is returned, and callers use the declaration",
+                    UserWarning,
+                    stacklevel=2,
+                )
 
     def _jump(self, node: ast.stmt, word: str, cls: type) -> None:
         loop = next((c for c in reversed(self.constructs) if c in _LOOPS), None)

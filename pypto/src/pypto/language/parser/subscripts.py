@@ -77,7 +77,14 @@ class SubscriptsMixin(ParserBase):
                 node, hint=f"Use at most {rank} indices",
             )  # fmt: skip
         axes = [self._axis(n, what) for n in nodes]
-        for position, axis in enumerate(axes):
+        for position, (axis, extent) in enumerate(zip(axes, kind.shape)):
+            if isinstance(axis.index, ConstInt) and isinstance(extent, ConstInt) and axis.index.value >= extent.value:
+                raise self.fail(
+                    ParserTypeError,
+                    f"Index {axis.index.value} is out of range for axis {position} of a {what} with "
+                    f"{extent.value} element(s)",
+                    axis.node,
+                )
             if axis.index is not None and not isinstance(axis.index.type, ScalarType):
                 raise self.fail(
                     ParserSyntaxError,
@@ -114,8 +121,11 @@ class SubscriptsMixin(ParserBase):
         offset: list[Expr] = []
         for axis, extent in zip(axes, kind.shape):
             size, start = self._window(axis, extent, node)
-            if isinstance(size, ConstInt) and size.value < 0:
-                raise self.unsupported("The upper bound of a slice lies below the lower one", axis.node or node)
+            if isinstance(size, ConstInt) and size.value <= 0 and axis.node is not None:
+                raise self.unsupported(
+                    "The slice is empty: its upper bound must lie above the lower one", axis.node,
+                    hint="Write x[begin:end] with end > begin",
+                )  # fmt: skip
             shape.append(size)
             offset.append(start)
         dropped = [k for k, a in enumerate(axes) if a.index is not None]
@@ -239,14 +249,13 @@ class SubscriptsMixin(ParserBase):
                 "Element-write is not supported as a subscript assignment", target,
                 hint=f"Use pl.write({ast.unparse(target.value)}, [i, j], value)",
             )  # fmt: skip
-        if (isinstance(kind, TensorType) and not isinstance(value.type, (TensorType, TileType))) or (
-            isinstance(kind, TileType) and not isinstance(value.type, TileType)
-        ):
+        if not isinstance(value.type, TensorType if isinstance(kind, TensorType) else TileType):
             raise self.fail(
                 ParserTypeError,
                 f"Subscript write into a {kind_name(kind)} needs a {kind_name(kind)} value, "
                 f"got {kind_name(value.type)}",
                 target,
+                hint="Move between memories with pl.load(tensor, ...) and pl.store(tile, offsets, tensor)",
             )
         windows = [self._window(axis, extent, target) for axis, extent in zip(axes, kind.shape)]
         sizes = [size for size, _ in windows]

@@ -74,6 +74,22 @@ def _tuple_problem(annotated: TupleType, inferred: Any) -> str | None:
     return None
 
 
+def flat_results(types: list[Type]) -> list[Type]:
+    """The results of a function, whether it declares or returns them side by side or as one tuple."""
+    return list(types[0].types) if len(types) == 1 and isinstance(types[0], TupleType) else list(types)
+
+
+def result_problem(declared: Type, returned: Type) -> str | None:
+    """What is wrong with a declared result, in words that follow "declared with"; None when it fits."""
+    if isinstance(declared, UnknownType) or isinstance(returned, UnknownType):
+        return None
+    if type(declared) is TensorType and isinstance(returned, DistributedTensorType):
+        returned = TensorType(returned.shape, returned.dtype)
+    if isinstance(declared, ScalarType) and isinstance(returned, ScalarType) and same_kind_of_value(declared, returned):
+        return None
+    return _problem(declared, returned)
+
+
 def merge_annotation(annotated: Type, inferred: Type) -> Type:
     """The type of the variable: the annotation, completed by what only inference knows.
 

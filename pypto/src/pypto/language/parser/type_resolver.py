@@ -101,15 +101,17 @@ class TypeResolver:
 
     # -- types ---------------------------------------------------------------------------------------------------
 
-    def resolve_type(self, node: ast.expr) -> Any:
+    def resolve_type(self, node: ast.expr, nested: bool = False) -> Any:
         """The type of an annotation; a list of types for ``tuple[A, B]``.
+
+        ``nested`` allows tuples inside tuples, which values of a body may be but results of a function may not.
 
         Raises:
             ParserTypeError: with the place of the offending part.
         """
         name = leaf_name(node)
         if isinstance(node, ast.Subscript):
-            return self._parametric(node)
+            return self._parametric(node, nested)
         if isinstance(node, ast.Call):
             return self._legacy_call(node)
         if name in MARKERS and (isinstance(node, ast.Attribute) or name not in self.evaluator.closure_vars):
@@ -140,7 +142,7 @@ class TypeResolver:
             return kind
         return [kind]
 
-    def _parametric(self, node: ast.Subscript) -> Any:
+    def _parametric(self, node: ast.Subscript, nested: bool) -> Any:
         name = leaf_name(node.value)
         items = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
         match name:
@@ -155,9 +157,9 @@ class TypeResolver:
             case "Array":
                 return self._array(items, node)
             case "Tuple":
-                return TupleType(tuple(self._members(items)))
+                return TupleType(tuple(self._members(items, nested)))
             case "tuple":
-                return self._members(items)
+                return self._members(items, nested)
             case "Out" | "InOut":
                 raise self.fail(f"pl.{name}[...] is only allowed on parameters", node)
         raise self.fail(
@@ -166,12 +168,14 @@ class TypeResolver:
             hint=did_you_mean(name or "", _PARAMETRIC) or _ANNOTATION_HINT,
         )
 
-    def _members(self, items: list[ast.expr]) -> list[Type]:
+    def _members(self, items: list[ast.expr], nested: bool = False) -> list[Type]:
         members = []
         for item in items:
-            kind = self.resolve_type(item)
-            if isinstance(kind, (list, TupleType)):
-                raise self.fail("Nested tuple types are not supported", item)
+            kind = self.resolve_type(item, nested)
+            if isinstance(kind, list):
+                kind = TupleType(tuple(kind))
+            if isinstance(kind, TupleType) and not nested:
+                raise self.fail("Nested tuple types are not supported", item, hint="Return the values side by side")
             members.append(kind)
         return members
 
@@ -294,7 +298,8 @@ class TypeResolver:
             return self._named_dim(node)
         if any(isinstance(n, ast.Attribute) and n.attr == "yield_" for n in ast.walk(node)):
             raise self.fail("A type annotation cannot contain pl.yield_", node)
-        if not (self._uses_body_names(node) or (self.parse_expression and _calls_operator(node))):
+        builds = self.parse_expression and _calls_operator(node) and not _declares_symbol(node)
+        if not (self._uses_body_names(node) or builds):
             found, value = self.evaluator.try_eval_expr(node)
             if found:
                 return self._dim_value(value, f"Shape variable '{ast.unparse(node)}'", node)
@@ -396,6 +401,11 @@ _ANNOTATION_HINT = (
 
 def _calls_operator(node: ast.expr) -> bool:
     return any(isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) for n in ast.walk(node))
+
+
+def _declares_symbol(node: ast.expr) -> bool:
+    """``pl.dynamic("N")`` written in place: a dimension of its own."""
+    return isinstance(node, ast.Call) and leaf_name(node.func) == "dynamic"
 
 
 def _is_marker_text(node: ast.expr) -> bool:
