@@ -201,6 +201,56 @@ def test_kernels_may_wait_for_tasks_that_are_submitted_later(lab):
     np.testing.assert_array_equal(x, [1, 6])
 
 
+def test_blocks_may_wait_for_blocks_that_have_not_started(lab):
+    """A thread claims several blocks at once; a barrier inside the first must not keep the others from starting."""
+    x = np.zeros(2, np.int32)
+    meet = (
+        "aiv",
+        "auto *c = data<std::atomic<int>>(args, 0); c[0]++; while (c[0].load() < get_block_num(args)) sched_yield(); "
+        "c[1]++;",
+    )
+    body = "CoreTaskArgs a; a.add_inout(x); a.launch_spec.set_block_num(48); rt_submit_aiv_task(0, a);"
+    lab.run(ARGS + body, {0: meet}, [x])
+    np.testing.assert_array_equal(x, [48, 48])
+
+
+def test_the_orchestrator_does_not_wait_inside_a_kernel_for_what_it_has_yet_to_submit(lab):
+    x, y = np.zeros(1, np.int32), np.zeros(1, np.int32)
+    waits = ("aiv", "auto *c = data<std::atomic<int>>(args, 0); while (!c[0].load()) sched_yield();")
+    opens = ("aiv", "data<std::atomic<int>>(args, 0)[0] = 1;")
+    later = ("aiv", "usleep(20000); *data<int>(args, 0) = 7;", "#include <unistd.h>")
+    body = """const ChipTensor &y = orch_args.tensor(1).ref();
+    for (int i = 0; i < 4; ++i) { CoreTaskArgs a; a.add_no_dep(x); rt_submit_aiv_task(0, a); }
+    CoreTaskArgs b; b.add_inout(y); rt_submit_aiv_task(2, b);
+    uint32_t first[1] = {0};
+    if (get_tensor_data<int>(y, 1, first) != 7) __builtin_trap();
+    CoreTaskArgs c; c.add_no_dep(x); rt_submit_aiv_task(1, c);"""
+    lab.run(ARGS + body, {0: waits, 1: opens, 2: later}, [x, y])
+    assert x[0] == 1
+
+
+def test_a_fault_in_one_of_many_blocks_ends_the_run(lab):
+    x = np.zeros(1, np.int32)
+    kernel = ("aiv", "if (get_block_idx(args) == 5) __builtin_trap(); data<std::atomic<int>>(args, 0)[0]++;")
+    body = "CoreTaskArgs a; a.add_inout(x); a.launch_spec.set_block_num(3000); rt_submit_aiv_task(0, a);"
+    with pytest.raises(RuntimeError, match=r"-105.*block 5 of 3000"):
+        lab.run(ARGS + body, {0: kernel}, [x])
+
+
+def test_a_wait_for_what_never_comes_names_the_kernel(lab, monkeypatch):
+    from simpler_runtime import ChipStorageTaskArgs, Worker
+
+    monkeypatch.setenv("SIMPLER_SCHEDULER_TIMEOUT_MS", "200")
+    kernel = ("aiv", "auto *c = data<std::atomic<int>>(args, 0); while (!c[0].load()) sched_yield();")
+    body = "CoreTaskArgs a; a.add_inout(x); a.launch_spec.set_block_num(20); rt_submit_aiv_task(0, a);"
+    args = ChipStorageTaskArgs()
+    args.add_tensor(np.zeros(1, np.int32))
+    with Worker(level=2, platform="a2a3sim") as worker:
+        handle = worker.register(lab.build(ARGS + body, {0: kernel}, count=1))
+        with pytest.raises(RuntimeError, match=r"-100.*S1:running-stalled.*kernel_0"):
+            worker.run(handle, args)
+
+
 def test_cores_of_a_block_may_poll_memory_for_each_other(lab):
     x = np.zeros(3, np.int32)
     cube = ("aic", "auto *c = data<std::atomic<int>>(args, 0); while (c[1] + c[2] < 2) sched_yield(); c[0] = 1;")

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <initializer_list>
 
@@ -113,7 +114,7 @@ void Engine::work(Lane &lane) {
     constexpr int kSpins = 300;
     for (int spins = 0; !stopping_.load(std::memory_order_relaxed);) {
         Claim claim;
-        if (take(lane, claim)) {
+        if (take(lane, claim, true)) {
             run(claim, lane);
             spins = 0;
             continue;
@@ -131,18 +132,36 @@ void Engine::work(Lane &lane) {
     }
 }
 
-bool Engine::take(Lane &lane, Claim &claim) {
+bool Engine::take(Lane &lane, Claim &claim, bool waiting_too) {
     if (lane.next) {
         claim = Claim{lane.next, 0, 1};
         lane.next = nullptr;
         return true;
     }
-    return queue_.pop(claim);
+    return queue_.pop(claim, waiting_too);
+}
+
+// Blocks that another thread has claimed and not started.
+bool Engine::steal(Claim &claim) {
+    for (Lane *lane = known_lanes_.load(std::memory_order_acquire); lane; lane = lane->next_known) {
+        claim = lane->take_blocks(true);
+        if (claim.count > 0) return true;
+    }
+    return false;
+}
+
+// What further threads could do: ready tasks, and claimed blocks that have not started.
+int Engine::unstarted() const {
+    int count = queue_.size();
+    for (Lane *lane = known_lanes_.load(std::memory_order_acquire); lane; lane = lane->next_known) {
+        count += lane->blocks_left();
+    }
+    return count;
 }
 
 bool Engine::help() {
     Claim claim;
-    if (!take(orchestrator_lane, claim)) return false;
+    if (!take(orchestrator_lane, claim, graph_complete_)) return false;
     run(claim, orchestrator_lane);
     // The caller may stop helping now: do not sit on a released task.
     if (Task *task = orchestrator_lane.next) {
@@ -156,22 +175,29 @@ void Engine::run(const Claim &claim, Lane &lane) {
     Task &task = *claim.task;
     Diagnostics *const timeline = diagnostics && diagnostics->timed ? diagnostics : nullptr;
     const uint64_t taken = timeline ? timeline_clock() : 0;
+    int32_t finished = claim.count;  // blocks that others have taken over are theirs to count
     if (!errors.set()) {
         if (task.sync_start) {
             run_gang(task);
         } else {
             lane.begin(&task);
-            for (int32_t b = claim.first; b < claim.first + claim.count; ++b) {
+            const bool shared = claim.count > 1;
+            if (shared) lane.share_blocks(claim);
+            int32_t begun = 0;
+            for (Claim now = shared ? lane.take_blocks(false) : claim; now.count > 0;
+                 now = shared ? lane.take_blocks(false) : Claim{}) {
                 const uint64_t start = timeline ? timeline_clock() : 0;
-                if (timeline && b == claim.first) timeline->phase(lane.index, false, taken, start);
-                if (!lane.cluster.run_block(task, b, errors)) break;
-                if (timeline) timeline->block(task, b, lane.index, start, timeline_clock());
+                if (timeline && begun == 0) timeline->phase(lane.index, false, taken, start);
+                ++begun;
+                if (!lane.cluster.run_block(task, now.first, errors)) break;
+                if (timeline) timeline->block(task, now.first, lane.index, start, timeline_clock());
             }
+            if (shared) finished = begun + lane.take_blocks(true).count;
             lane.end();
         }
     }
-    const bool last = task.block_num == 1 ||
-                      task.blocks_left.fetch_sub(claim.count, std::memory_order_acq_rel) == claim.count;
+    if (finished == 0) return;  // other threads took every block
+    const bool last = task.block_num == 1 || task.blocks_left.fetch_sub(finished, std::memory_order_acq_rel) == finished;
     if (!last) return;
     const uint64_t ended = timeline ? timeline_clock() : 0;
     complete(&task, lane);
@@ -361,7 +387,7 @@ void Engine::monitor() {
     constexpr int64_t kPeriod = 5000000;
     constexpr int64_t kComputePatience = 1000000000;
     constexpr int kIdlePeriods = 20;
-    constexpr int kMaxReserves = 64;
+    constexpr int kMaxReserves = 64, kMaxAtOnce = 8;
     uint64_t last_steps = 0;
     int64_t since = monotonic_ns(), cpu_since = process_cpu_ns(), patience = kComputePatience;
     for (int idle = 0; !stopping_.load();) {
@@ -393,9 +419,11 @@ void Engine::monitor() {
             continue;
         }
         const bool all_poll = now.polling == now.running;
-        if (!queue_.empty() && reserves_.load() < kMaxReserves && (all_poll || time - since >= patience)) {
-            start_reserve();
-            patience *= 2;
+        if (all_poll || time - since >= patience) {
+            // A barrier over all blocks of a task needs a thread for each.
+            int wanted = std::min({unstarted(), kMaxReserves - reserves_.load(), all_poll ? kMaxAtOnce : 1});
+            if (wanted > 0) patience *= 2;
+            while (wanted-- > 0) start_reserve();
         }
         // On a loaded machine a kernel may just be slow: unless it waits, it must have had the processor for that long.
         const int64_t wall = time - since, cpu = process_cpu_ns() - cpu_since;
@@ -437,7 +465,9 @@ void *Engine::reserve_main(void *argument) {
         SignalStack signal_stack;
         Lane *lane = engine.borrow_lane();
         Claim claim;
-        while (!engine.stopping_.load(std::memory_order_relaxed) && engine.take(*lane, claim)) engine.run(claim, *lane);
+        while (!engine.stopping_.load(std::memory_order_relaxed) && (engine.take(*lane, claim, true) || engine.steal(claim))) {
+            engine.run(claim, *lane);
+        }
         engine.doorbell_.ring(Doorbell::kIdle);
         engine.return_lane(lane);
     }

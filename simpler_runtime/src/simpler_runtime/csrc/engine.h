@@ -31,6 +31,9 @@ struct Lane {
     std::atomic<const Kernel *> kernels[3] = {};
     std::atomic<uint64_t> polls{0};            // moves while its kernel waits for something in memory
     std::atomic<pid_t> thread{0};              // who runs it
+    // The blocks of the present task that have not started, for other threads to take when this one does not get on.
+    std::atomic<uint64_t> blocks{0};           // turn << 32 | next << 16 | end
+    std::atomic<Task *> shared{nullptr};       // whose blocks they are; changes only while there are none
     Lane *next_spare = nullptr;
     Lane *next_known = nullptr;
     uint64_t seen_polls = 0;                   // the monitor's
@@ -47,6 +50,32 @@ struct Lane {
         running.store(false, std::memory_order_relaxed);
         steps.store(steps.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     }
+
+    void share_blocks(const Claim &claim) {
+        const uint64_t turn = (blocks.load(std::memory_order_relaxed) >> 32) + 1;
+        shared.store(claim.task, std::memory_order_relaxed);
+        blocks.store(turn << 32 | static_cast<uint64_t>(claim.first) << 16 | static_cast<uint64_t>(claim.first + claim.count),
+                     std::memory_order_release);
+    }
+    // The first block that has not started, or all of them when `all`; none: a count of 0. From any thread.
+    Claim take_blocks(bool all) {
+        uint64_t seen = blocks.load(std::memory_order_acquire);
+        for (;;) {
+            const int32_t next = static_cast<int32_t>(seen >> 16 & 0xffff), end = static_cast<int32_t>(seen & 0xffff);
+            if (next >= end) return {};
+            const int32_t count = all ? end - next : 1;
+            // Another task's blocks would be another turn, so the pointer is right if the exchange succeeds.
+            Task *const task = shared.load(std::memory_order_relaxed);
+            const uint64_t left = (seen & ~0xffff0000ull) | static_cast<uint64_t>(next + count) << 16;
+            if (blocks.compare_exchange_weak(seen, left, std::memory_order_acq_rel, std::memory_order_acquire)) {
+                return Claim{task, next, count};
+            }
+        }
+    }
+    int blocks_left() const {
+        const uint64_t seen = blocks.load(std::memory_order_relaxed);
+        return static_cast<int>(seen & 0xffff) - static_cast<int>(seen >> 16 & 0xffff);
+    }
     alignas(64) char end_of_lane = 0;
 };
 
@@ -61,8 +90,10 @@ public:
     void submit_ready(Task *task);
     // Completes a task that runs no kernel (and whatever inline tasks that releases).
     void complete_inline(Task *task) { complete(task, orchestrator_lane); }
-    // Runs one ready task on the calling (orchestrator) thread; false when there is none.
+    // Runs one ready task on the calling (orchestrator) thread; false when there is none. While the graph is being built
+    // tasks that may wait are not for it: what they wait for may not have been submitted yet.
     bool help();
+    void graph_complete(bool complete) { graph_complete_ = complete; }
     // Waits until done() holds, running tasks meanwhile. False when no task ended for `limit_ns` (negative: no limit).
     template <typename Done>
     bool wait_until(Done done, int64_t limit_ns, Doorbell::Interest interest = Doorbell::kProgress);
@@ -106,7 +137,9 @@ private:
 
     static void *worker_main(void *argument);
     void work(Lane &lane);
-    bool take(Lane &lane, Claim &claim);
+    bool take(Lane &lane, Claim &claim, bool waiting_too);
+    bool steal(Claim &claim);
+    int unstarted() const;
     void run(const Claim &claim, Lane &lane);
     void run_gang(Task &task);
     void complete(Task *task, Lane &lane);
@@ -138,6 +171,7 @@ private:
     Doorbell doorbell_;
     std::atomic<bool> stopping_{false};
     bool holding_ = false;
+    bool graph_complete_ = false;
     Task *held_head_ = nullptr;
     Task *held_tail_ = nullptr;
     Worker *workers_;
@@ -190,7 +224,7 @@ bool Engine::wait_until(Done done, int64_t limit_ns, Doorbell::Interest interest
             if (now - start > limit_ns) return false;
         }
         const uint32_t seen = doorbell_.arm(interest);
-        if (done() || !queue_.empty()) {
+        if (done() || queue_.available(graph_complete_)) {
             doorbell_.disarm();
             continue;
         }

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "pto_orchestration_api.h"
@@ -18,6 +20,7 @@ struct Kernel {
     KernelFunction entry;
     int32_t func_id;
     sim::CoreKind core;
+    bool may_wait;  // it calls simpler_core_yield(), which is how kernels wait for something in memory
     char name[120];
 };
 
@@ -73,6 +76,7 @@ public:
         kernel->entry = reinterpret_cast<KernelFunction>(entry_point);
         kernel->func_id = func_id;
         kernel->core = core;
+        kernel->may_wait = mentions(path, "simpler_core_yield");
         std::snprintf(kernel->name, sizeof kernel->name, "%s", name);
         kernels_[func_id] = kernel;
         return true;
@@ -83,6 +87,11 @@ private:
         void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         if (!library) std::snprintf(error, size, "cannot load %s: %s", path, dlerror());
         return library;
+    }
+    static bool mentions(const char *path, const char *name) {
+        std::ifstream file(path, std::ios::binary);
+        const std::string content{std::istreambuf_iterator<char>(file), {}};
+        return content.find(name) != std::string::npos;
     }
     static void *symbol(void *library, const char *path, const char *name, char *error, size_t size) {
         void *address = dlsym(library, name);

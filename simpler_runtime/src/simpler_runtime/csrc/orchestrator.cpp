@@ -69,6 +69,8 @@ void Orchestrator::submit(const MixedKernels &kernels, const TaskArgsView &args,
     task->block_num = dummy ? 1 : args.block_num;
     task->blocks_left.store(task->block_num, std::memory_order_relaxed);
     task->sync_start = !dummy && args.sync_start && args.block_num > 1;
+    task->may_wait = false;
+    for (const Kernel *kernel : slots) task->may_wait |= kernel && kernel->may_wait;
     task->timing_slot = static_cast<int8_t>(args.timing_slot);
     task->dump_tensors = args.dump_tensors;
     task->dump_scalars = args.dump_scalars;
@@ -199,6 +201,7 @@ void Orchestrator::alloc(const TensorCreateInfo *const *infos, uint32_t count, c
     task->active_slots = 0;
     task->block_num = 1;
     task->sync_start = false;
+    task->may_wait = false;
     task->timing_slot = TASK_TIMING_SLOT_NONE;
     task->dump_tensors = task->dump_scalars = 0;
     task->manual = scopes_.back().manual;

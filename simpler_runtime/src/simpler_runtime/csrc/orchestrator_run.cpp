@@ -49,7 +49,9 @@ void Orchestrator::run(const Callable &callable, const ChipTaskArgs &args, const
     scopes_.push_back(Scope{0, false});
     record_scope(true, nullptr, 0);
     times_.graph_start = monotonic_ns();
+    engine_.graph_complete(false);
     build_graph(callable, args);
+    engine_.graph_complete(true);
     times_.graph_end = monotonic_ns();
     if (!fatal() && scopes_.size() != 1) {
         errors.report(PTO2_ERROR_INVALID_ARGS, "the orchestration left %zu scopes open", scopes_.size() - 1);

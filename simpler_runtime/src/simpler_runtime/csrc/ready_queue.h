@@ -26,12 +26,13 @@ public:
         size_.store(size_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     }
 
-    bool pop(Claim &claim) {
+    // Without `waiting_too`, tasks that may wait for others are left alone.
+    bool pop(Claim &claim, bool waiting_too) {
         if (size_.load(std::memory_order_relaxed) == 0) return false;
         SpinGuard guard(lock_);
         for (List &list : lists_) {
             Task *task = list.head;
-            if (!task) continue;
+            if (!task || (task->may_wait && !waiting_too)) continue;
             // Guided chunks: few lock operations for wide tasks, single blocks at the end for balance.
             const int32_t left = task->block_num - task->next_block;
             int32_t count = task->sync_start ? left : left / (2 * workers_);
@@ -44,6 +45,16 @@ public:
                 size_.store(size_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
             }
             return true;
+        }
+        return false;
+    }
+
+    // Whether pop() would find something.
+    bool available(bool waiting_too) {
+        if (waiting_too || empty()) return !empty();
+        SpinGuard guard(lock_);
+        for (const List &list : lists_) {
+            if (list.head && !list.head->may_wait) return true;
         }
         return false;
     }

@@ -38,6 +38,7 @@ struct alignas(64) Task {
     int16_t block_num;
     uint8_t active_slots;              // number of kernels
     bool sync_start;
+    bool may_wait;                     // one of its kernels can wait for another task
     PredicateOp predicate_op;
     uint8_t predicate_size;
     int8_t timing_slot;

@@ -3,6 +3,10 @@
 #include "error_codes.h"
 #include "intrinsic.h"
 
+// A task with conditions waits for others like a kernel that yields, and the runtime recognises both by this name.
+extern "C" __attribute__((weak)) void simpler_core_yield();
+__attribute__((used)) static void (*const simpler_may_wait)() = simpler_core_yield;
+
 enum CompletionEngine : int32_t {
     COMPLETION_ENGINE_SDMA = 0,
     COMPLETION_ENGINE_ROCE = 1,
