@@ -37,7 +37,8 @@ def test_import_is_light():
 
 
 def test_submodules_and_constants():
-    assert pypto.arith.Analyzer and pypto.ir is ir and pypto.__version__ == "0.1.0"
+    assert pypto.arith.Analyzer and pypto.ir is ir
+    assert pypto.__version__.count(".") == 2
     assert pypto.DT_FP32 == ir.DataType.FP32 == ir.FP32 and not hasattr(pypto, "DT_TASK_ID")
     assert pypto.pypto_core.ir.Var is ir.Var and pypto.pypto_core.arith.Analyzer is pypto.arith.Analyzer
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

@@ -164,8 +164,9 @@ def _ctrl_c_reaches_processes():
 
 
 @pytest.fixture(autouse=True)
-def _own_git_settings(monkeypatch):
-    """The settings of whoever runs the tests must not matter."""
+def _own_settings(monkeypatch, tmp_path_factory):
+    """The settings and the compile cache of whoever runs the tests must not matter."""
+    monkeypatch.setenv("PTO_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "no-cache"))
     for key in [key for key in os.environ if key.startswith("GIT_")]:
         monkeypatch.delenv(key)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from ptows.bump import version_modules
 from ptows.commands.reference import insert, render
 from ptows.manifest import load
 from ptows.manifest.schema import PACKAGE_KEYS, TOP_KEYS
@@ -50,6 +51,17 @@ def test_every_refusal_of_the_program_is_in_the_table(page):
     source = (ROOT / "tools/src/ptows/sync/plan.py").read_text(encoding="utf-8")
     for words in ("on no remote", "would be overwritten", "could run code", "is going on", "without commits"):
         assert words in source and words in page
+
+
+def test_versions_in_the_code_are_those_of_the_packages():
+    """ptows bump keeps them in step; an edit by hand has to as well."""
+    found = {}
+    for entry in load(ROOT).packages:
+        for module in version_modules(ROOT / entry.path):
+            for version in re.findall(r"^__version__ = \"(.*)\"$", module.read_text(encoding="utf-8"), re.MULTILINE):
+                found[module.parent.name] = version
+                assert version == entry.version, module
+    assert {"pypto", "ptows"} <= set(found)
 
 
 def test_the_workspace_s_own_manifest_loads():

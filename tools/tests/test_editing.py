@@ -250,6 +250,26 @@ def test_bump_changes_package_manifest_and_exact_requirements_together(world):
     assert world.sync().code == 0
 
 
+def test_bump_keeps_the_version_in_the_code_in_step(world):
+    write_packages(world)
+    module = world.root / "core" / "src" / "core"
+    module.mkdir(parents=True)
+    code = '"""ünïcode"""\r\n__version__ = \'0.1.0\'  # keep\r\nOTHER = "0.1.0"\n'
+    (module / "__init__.py").write_bytes(code.encode())
+    (module / "_version.py").write_text('__version__: str = "0.0.9"\n')
+    (module / "other.py").write_text('__version__ = "0.1.0"\n')
+    flat = world.root / "free" / "free"
+    flat.mkdir()
+    (flat / "__init__.py").write_text('__version__: str = "0.1.0"\n')
+    answer = world.run("bump", "core", "patch", "--json")
+    assert answer.code == 0 and "core/src/core/__init__.py" in answer.json["files"]
+    assert (module / "__init__.py").read_bytes().decode() == code.replace("'0.1.0'", "'0.1.1'")
+    assert (module / "_version.py").read_text() == '__version__: str = "0.0.9"\n'
+    assert (module / "other.py").read_text() == '__version__ = "0.1.0"\n'
+    assert world.run("bump", "free", "major", "--json").json["files"][1] == "free/free/__init__.py"
+    assert (flat / "__init__.py").read_text() == '__version__: str = "1.0.0"\n'
+
+
 def test_drift_is_reported_and_pin_repairs_it(world):
     write_packages(world)
     path = world.root / "user" / "pyproject.toml"

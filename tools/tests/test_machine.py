@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import venv
+
 
 def test_doctor_compiles_a_program_and_names_what_is_missing(five, monkeypatch, tmp_path):
     answer = five.run("doctor", "--json")
@@ -28,6 +30,53 @@ def test_a_compiler_that_does_not_work_is_found_out(tmp_path, monkeypatch):
     monkeypatch.setenv("CXX", str(broken))
     check = probe_compiler(Tool("cxx", candidates=("none++",)), lambda name: None)
     assert check.verdict == "fail" and "cannot compile" in check.found and check.fix
+
+
+def test_doctor_is_not_misled_by_what_a_failing_command_prints(tmp_path):
+    from ptows.doctor.checks import version_of
+
+    tool = tmp_path / "tool"
+    tool.write_text("#!/bin/sh\necho 'File /usr/lib/python3.11/x.py: no such module' >&2\nexit 1\n")
+    tool.chmod(0o755)
+    assert version_of([str(tool)]) == "" and version_of([str(tmp_path / "none")]) == ""
+
+
+def test_doctor_looks_for_torch_where_the_packages_go(five, tmp_path, monkeypatch):
+    environment = tmp_path / "env"
+    venv.create(environment, with_pip=False)
+    monkeypatch.setenv("VIRTUAL_ENV", str(environment))
+    packages = next((environment / "lib").glob("python3*")) / "site-packages"
+
+    def torch():
+        return next(item for item in five.run("doctor", "--json").json["checks"] if item["name"] == "torch")
+
+    def install(name: str, version: str) -> None:
+        info = packages / f"{name}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+
+    assert torch()["verdict"] == "warn" and torch()["fix"] == "ptows sync"
+    for name in ("ptoas_bridge", "simpler_runtime", "pypto", "pypto_lib", "ptows"):
+        install(name, "0.1.0")
+    assert torch()["verdict"] == "fail" and torch()["fix"] == "pip install torch"
+    (five.root / "constraints.txt").write_text("# pins\ntorch==2.13.0  # here\n")
+    assert torch()["fix"] == "pip install -c constraints.txt torch"
+    install("torch", "2.12.1+cpu")
+    assert torch()["verdict"] == "warn" and torch()["found"] == "2.12.1; constraints.txt says 2.13.0"
+    (five.root / "constraints.txt").write_text("torch==2.12.1\n")
+    assert torch()["verdict"] == "ok"
+
+
+def test_clean_knows_the_compile_cache_and_nothing_else_in_its_folder(five, tmp_path, monkeypatch):
+    cache = tmp_path / "cache"
+    for name in ("programs", "libraries", "photos"):
+        (cache / name).mkdir(parents=True)
+        (cache / name / "x").write_bytes(b"x" * 1024)
+    monkeypatch.setenv("PTO_CACHE_DIR", str(cache))
+    assert str(cache / "programs") in {item["path"] for item in five.run("clean", "--json").json["caches"]}
+    assert five.run("clean", "--builds", "--yes").code == 0 and (cache / "programs").exists()
+    assert five.run("clean", "--store", "--yes").code == 0
+    assert [path.name for path in cache.iterdir()] == ["photos"]
 
 
 def test_clean_lists_and_removes_only_what_is_asked_for_and_ignored(five):

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from ptows import __version__
 from ptows.commands.context import hoist
 
 
@@ -107,7 +108,7 @@ def test_version_and_help_load_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
-    assert "ptows 0.1.0" in done.stdout
+    assert f"ptows {__version__}" in done.stdout
 
 
 def test_daily_commands_load_nothing_heavy(world):

@@ -1,7 +1,8 @@
-"""``ptows bump``: the next version of a package in its pyproject, the manifest and whoever requires it exactly."""
+"""``ptows bump``: the next version of a package in every place that has it: pyproject, code, manifest, dependants."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +14,9 @@ from ptows.project import normalised, read_project
 from ptows.specifier import release
 
 PARTS = ("major", "minor", "patch")
+#: Modules that may repeat the version as ``__version__``, in a package of the ``src`` layout or beside pyproject.toml.
+_VERSION_MODULES = ("__init__.py", "_version.py", "version.py", "__about__.py")
+_VERSION_LINE = re.compile(r"^(__version__[ \t]*(?::[^=\n]+)?=[ \t]*)(['\"])([^'\"\n]*)\2", re.MULTILINE)
 
 
 def next_version(version: str, part: str) -> str:
@@ -59,6 +63,11 @@ def plan_bump(manifest: Manifest, entry: Entry, part: str) -> Bump:
     after = next_version(project.version, part)
     bump = Bump(entry, project.version, after)
     bump.texts[folder / "pyproject.toml"] = set_version(project.text, after, f"{entry.path}/pyproject.toml")
+    for module in version_modules(folder):
+        code = module.read_bytes().decode("utf-8", "surrogateescape")
+        changed = _VERSION_LINE.sub(lambda match: _raised(match, project.version, after), code)
+        if changed != code:
+            bump.texts[module] = changed
     version_node = entry.nodes["version"]
     path = manifest.root / version_node.file
     text = path.read_bytes().decode("utf-8-sig")
@@ -72,3 +81,14 @@ def plan_bump(manifest: Manifest, entry: Entry, part: str) -> Bump:
             if changed != requirer.text:
                 bump.texts[file] = changed
     return bump
+
+
+def version_modules(folder: Path) -> list[Path]:
+    """Modules of the package in ``folder`` where a ``__version__`` usually stands."""
+    found = [path for name in _VERSION_MODULES for place in ("src/*", "*") for path in folder.glob(f"{place}/{name}")]
+    return sorted(path for path in found if path.is_file())
+
+
+def _raised(match: re.Match[str], before: str, after: str) -> str:
+    quote = match[2]
+    return f"{match[1]}{quote}{after}{quote}" if match[3] == before else match[0]

@@ -1,4 +1,7 @@
-"""``ptows clean``: caches of the workspace with their sizes, and their removal. Only what git ignores is touched."""
+"""``ptows clean``: caches with their sizes, and their removal.
+
+Inside the workspace only what git ignores is touched; outside it, only the folders that the compile cache is made of.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ from ptows.git.trees import repository_of
 from ptows.manifest import Manifest
 
 _STORE = (".ptows/store", ".ptows/logs")
+#: What the compiler and the task runtime keep in their cache; anything else in that folder is not theirs.
+_COMPILE_CACHE = ("binaries", "compilers", "libraries", "manifests", "programs", "work")
 _BUILD_NAMES = {
     "build",
     "dist",
@@ -28,11 +33,17 @@ _BUILD_NAMES = {
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder that can be made again."""
+    """A folder that can be made again. ``path`` counts from the workspace, or is absolute outside it."""
 
     kind: str
     path: str
     size: int
+
+
+def compile_cache() -> Path:
+    """Where compiled programs and kernels are kept between processes."""
+    configured = os.environ.get("PTO_CACHE_DIR")
+    return Path(configured) if configured else Path.home() / ".cache" / "pto"
 
 
 def find_caches(manifest: Manifest, kinds: set[str]) -> list[Cache]:
@@ -41,6 +52,8 @@ def find_caches(manifest: Manifest, kinds: set[str]) -> list[Cache]:
     found: list[Cache] = []
     if "store" in kinds:
         found += [Cache("store", path, size_of(root / path)) for path in _STORE if (root / path).is_dir()]
+        folders = [compile_cache().absolute() / name for name in _COMPILE_CACHE]
+        found += [Cache("store", str(path), size_of(path)) for path in folders if path.is_dir()]
     if "builds" in kinds:
         checkouts = [root / entry.path for entry in manifest.entries.values() if entry.is_git]
         candidates = _build_folders(root, checkouts)

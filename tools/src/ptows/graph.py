@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 Graph = Mapping[str, Sequence[str]]
 
+FORMATS = ("text", "dot", "mermaid")
+
 
 def find_cycle(graph: Graph) -> list[str]:
     """Names along one cycle, the first repeated at the end; empty when there is none."""

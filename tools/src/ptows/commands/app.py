@@ -60,23 +60,18 @@ def build() -> typer.Typer:
     # Plain help: the rich one would load rich for every --help.
     app = typer.Typer(name="ptows", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.callback(cls=WordGroup, epilog=EPILOG)(_main)
-    app.command(cls=WordCommand)(sync)
-    app.command(cls=WordCommand)(status)
-    app.command(cls=WordCommand)(doctor)
+    for function in (sync, status, doctor):
+        app.command(cls=WordCommand)(function)
     app.command("list", cls=WordCommand)(list_entries)
-    app.command()(graph)
-    app.command(cls=WordCommand)(pin)
-    app.command(cls=WordCommand)(lock)
-    app.command(cls=WordCommand)(diff)
-    app.command(cls=WordCommand)(foreach)
-    app.command(cls=WordCommand)(run)
+    for function in (graph, pin, lock, diff, foreach, run):
+        app.command(cls=WordCommand)(function)
     vendor = typer.Typer(name="vendor", no_args_is_help=True, rich_markup_mode=None)
     vendor.callback(cls=WordGroup)(_vendor)
     vendor.command("pull", cls=WordCommand)(vendor_pull)
     vendor.command("diff", cls=WordCommand)(vendor_diff)
     app.add_typer(vendor)
-    app.command()(bump)
-    app.command(cls=WordCommand)(clean)
+    for function in (bump, clean):
+        app.command(cls=WordCommand)(function)
     # Everything after the script's name is the script's, also what looks like an option.
     passing = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
     app.command(cls=WordCommand, context_settings=passing, add_help_option=False)(review)

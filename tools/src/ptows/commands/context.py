@@ -47,6 +47,15 @@ def state_of(context: typer.Context, json: bool = False) -> State:
     return state
 
 
+def one_of(word: str, allowed: Sequence[str], what: str) -> None:
+    """Raises a UsageError when ``word`` is none of ``allowed``."""
+    if word not in allowed:
+        from ptows.errors import UsageError
+        from ptows.manifest.model import suggestion
+
+        raise UsageError(f"no {what} '{word}'", suggestion(word, allowed))
+
+
 def hoist(words: Sequence[str]) -> list[str]:
     """The command line with global options moved in front of the command's name.
 

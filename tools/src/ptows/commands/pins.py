@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Annotated
 
 import typer
 
-from ptows.commands.context import Json, OneEntry, complete_entry, state_of
+from ptows.commands.context import Json, OneEntry, complete_entry, one_of, state_of
 
 
 def lock(
@@ -89,27 +88,33 @@ def pin(
         state.console.print("workspace.lock written")
 
 
-class Part(str, Enum):
-    major = "major"
-    minor = "minor"
-    patch = "patch"
+def _parts(context: typer.Context, incomplete: str) -> list[str]:
+    from ptows.bump import PARTS
+
+    return [part for part in PARTS if part.startswith(incomplete)]
 
 
 def bump(
     context: typer.Context,
     name: OneEntry,
-    part: Annotated[Part, typer.Argument(help="Which number to raise.")],
+    part: Annotated[
+        str, typer.Argument(metavar="PART", help="Which number to raise: major, minor or patch.", autocompletion=_parts)
+    ],
     json: Json = False,
 ) -> None:
-    """Raise a package's version in its pyproject.toml, in workspace.yaml, and where others require it exactly."""
+    """Raise a package's version in its pyproject.toml, its code, workspace.yaml, and where others require it exactly.
+
+    In the code, a literal __version__ of the package is raised with it.
+    """
     from ptows import relock
-    from ptows.bump import plan_bump
+    from ptows.bump import PARTS, plan_bump
     from ptows.sync.holding import holding
 
     state = state_of(context, json)
+    one_of(part, PARTS, "part of a version")
     with holding(state.root, say=state.console.note):
         manifest = state.manifest()
-        planned = plan_bump(manifest, manifest.entry(name), part.value)
+        planned = plan_bump(manifest, manifest.entry(name), part)
         planned.write()
         written = relock.update(state.manifest())
     files = [path.relative_to(manifest.root).as_posix() for path in planned.texts]

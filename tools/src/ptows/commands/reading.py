@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ptows.commands.context import Entries, Groups, Jobs, Json, state_of
+from ptows.commands.context import Entries, Groups, Jobs, Json, one_of, state_of
 
 if TYPE_CHECKING:
     from ptows.status import EntryStatus
@@ -54,26 +53,30 @@ def list_entries(context: typer.Context, names: Entries = None, groups: Groups =
     state.console.table(("name", "kind", "path", "pin", "from", "group"), rows)
 
 
-class GraphFormat(str, Enum):
-    text = "text"
-    dot = "dot"
-    mermaid = "mermaid"
+def _formats(context: typer.Context, incomplete: str) -> list[str]:
+    from ptows.graph import FORMATS
+
+    return [name for name in FORMATS if name.startswith(incomplete)]
 
 
 def graph(
     context: typer.Context,
-    format: Annotated[GraphFormat, typer.Option("--format", help="How to draw it.")] = GraphFormat.text,
+    format: Annotated[
+        str,
+        typer.Option("--format", metavar="NAME", help="How to draw it: text, dot or mermaid.", autocompletion=_formats),
+    ] = "text",
     json: Json = False,
 ) -> None:
     """Show which package depends on which, dependencies first."""
-    from ptows.graph import draw, in_order
+    from ptows.graph import FORMATS, draw, in_order
 
     state = state_of(context, json)
+    one_of(format, FORMATS, "format")
     depends = {entry.name: entry.depends for entry in state.manifest().packages}
     if state.console.json:
         state.console.data("graph", {"order": in_order(depends), "depends": {k: list(v) for k, v in depends.items()}})
     else:
-        state.console.print(draw(depends, format.value))
+        state.console.print(draw(depends, format))
 
 
 def status(

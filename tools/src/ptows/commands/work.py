@@ -122,7 +122,7 @@ def run(
 
 def clean(
     context: typer.Context,
-    store: Annotated[bool, typer.Option("--store", help="Repositories and logs that ptows keeps.")] = False,
+    store: Annotated[bool, typer.Option("--store", help="Compiled programs; repositories and logs of ptows.")] = False,
     builds: Annotated[bool, typer.Option("--builds", help="Results of builds and tests that git ignores.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove without asking.")] = False,
     json: Json = False,

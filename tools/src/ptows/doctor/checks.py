@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ptows.doctor.compiler import probe_compiler
+from ptows.errors import PtowsError
 from ptows.manifest import Manifest, Tool
+from ptows.project import Environment, active_environment, install_state, read_project
 from ptows.redact import has_credentials
 from ptows.specifier import matches, release
 
@@ -43,7 +45,7 @@ def examine_machine(manifest: Manifest | None, root: Path, which: Callable[[str]
     yield _git(which)
     tools = dict(manifest.tools) if manifest else {}
     yield probe_compiler(tools.pop("cxx", Tool("cxx")), which)
-    yield _torch()
+    yield _torch(manifest, root)
     for tool in tools.values():
         yield _tool(tool, which)
     if "ptoas" not in tools:
@@ -70,10 +72,13 @@ def _python(manifest: Manifest | None) -> Check:
 
 
 def version_of(command: list[str]) -> str:
-    """The first thing that looks like a version in what the command prints; "" when it cannot be run."""
+    """The first thing that looks like a version in what the command prints; "" when it fails or cannot be run."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=10)
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
+        return ""
+    if done.returncode:
+        # A traceback holds numbers too, such as the version of Python in a path.
         return ""
     match = re.search(r"\d+(?:\.\d+)+", done.stdout + done.stderr)
     return match[0] if match else ""
@@ -89,13 +94,39 @@ def _git(which: Callable[[str], str | None]) -> Check:
     return Check("git", OK, version)
 
 
-def _torch() -> Check:
+def _torch(manifest: Manifest | None, root: Path) -> Check:
+    environment = active_environment()
     # Asking a fresh interpreter keeps a broken or slow torch out of this process.
     code = "import importlib.metadata as m; print(m.version('torch'))"
-    version = version_of([sys.executable, "-c", code])
-    if not version:
-        return Check("torch", FAIL, "not installed", "pip install -c constraints.txt torch")
-    return Check("torch", OK, version)
+    version = version_of([environment.python, "-c", code])
+    wanted = constraint(root, "torch")
+    fix = "pip install -c constraints.txt torch" if wanted else "pip install torch"
+    if version:
+        if wanted and release(version) != release(wanted):
+            return Check("torch", WARN, f"{version}; constraints.txt says {wanted}", fix)
+        return Check("torch", OK, version)
+    if manifest is not None and not _all_installed(manifest, environment):
+        return Check("torch", WARN, "not installed yet, nor are all packages", "ptows sync")
+    return Check("torch", FAIL, "not installed", fix)
+
+
+def constraint(root: Path, name: str) -> str:
+    """The version that ``constraints.txt`` of the workspace allows for a distribution; "" when it names none."""
+    try:
+        text = (root / "constraints.txt").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+    found = re.search(rf"^{re.escape(name)}\s*==\s*([^\s;#]+)", text, re.MULTILINE | re.IGNORECASE)
+    return found[1] if found else ""
+
+
+def _all_installed(manifest: Manifest, environment: Environment) -> bool:
+    installed = environment.installed()
+    folders = [manifest.root / entry.path for entry in manifest.packages]
+    try:
+        return all(install_state(folder, read_project(folder), installed) != "missing" for folder in folders)
+    except PtowsError:
+        return False
 
 
 def _tool(tool: Tool, which: Callable[[str], str | None]) -> Check:

@@ -83,7 +83,7 @@ def write_text(path: Path, text: str) -> None:
     """
     temporary = path.with_name(f".{path.name}.ptows.tmp")
     try:
-        temporary.write_bytes(text.encode())
+        temporary.write_bytes(text.encode(errors="surrogateescape"))
         temporary.chmod(path.stat().st_mode & 0o7777)
         # A symbolic link stays one: its target is replaced.
         temporary.replace(path.resolve())
