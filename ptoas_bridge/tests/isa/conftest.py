@@ -21,11 +21,11 @@ RUNTIME_INCLUDE = HERE.parents[2] / "simpler_runtime" / "src" / "simpler_runtime
 # The instruction headers choose register widths by target: PTO_ISA_MARCH=x86-64-v3 tests the AVX2 forms.
 MARCH = os.environ.get("PTO_ISA_MARCH", "native")
 # The flags of the task runtime, plus warnings.
-FLAGS = ["-O3", "-std=gnu++17", f"-march={MARCH}", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
+FLAGS = ["-O3", "-std=gnu++17", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
 FLAGS += ["-fPIC", "-shared", "-Wall", "-Wextra", "-Werror"]
 
 _pool = ThreadPoolExecutor(max_workers=2)
-_builds: dict[str, Future[Path]] = {}
+_builds: dict[tuple[str, str], Future[Path]] = {}
 
 
 class Driver:
@@ -50,11 +50,12 @@ def _compiler() -> str | None:
     return shutil.which(os.environ.get("CXX", "g++")) or shutil.which("clang++")
 
 
-def _build(name: str, folder: Path) -> Path:
-    target = folder / f"{name}.so"
+def _build(name: str, march: str, folder: Path) -> Path:
+    target = folder / f"{name}-{march}.so"
     command = [
         str(_compiler()),
         *FLAGS,
+        f"-march={march}",
         f"-I{INCLUDE}",
         f"-I{RUNTIME_INCLUDE}",
         str(DRIVERS / f"{name}.cpp"),
@@ -72,9 +73,22 @@ def _build(name: str, folder: Path) -> Path:
 def _build_folder(tmp_path_factory, request):
     folder = tmp_path_factory.mktemp("drivers")
     modules = {item.module for item in request.session.items if hasattr(item, "module")}
-    for name in sorted({module.DRIVER for module in modules if hasattr(module, "DRIVER")}):
-        _builds[name] = _pool.submit(_build, name, folder)
+    modules = {module for module in modules if hasattr(module, "DRIVER")}
+    for name, march in sorted({(module.DRIVER, march) for module in modules for march in _marches(module)}):
+        _builds[name, march] = _pool.submit(_build, name, march, folder)
     return folder
+
+
+def _marches(module) -> list[str]:
+    """The targets of a module's driver: MARCH, and those of ALSO_MARCH that this machine runs."""
+    cpuinfo = Path("/proc/cpuinfo")
+    flags = cpuinfo.read_text() if MARCH == "native" and cpuinfo.exists() else ""
+    return [MARCH, *(march for march, flag in getattr(module, "ALSO_MARCH", {}).items() if f" {flag} " in flags)]
+
+
+def pytest_generate_tests(metafunc):
+    if "driver" in metafunc.fixturenames and hasattr(metafunc.module, "ALSO_MARCH"):
+        metafunc.parametrize("driver", _marches(metafunc.module), indirect=True, scope="module")
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +96,7 @@ def driver(request, _build_folder) -> Driver:
     """The library of the driver that the test module names in DRIVER."""
     if _compiler() is None:
         pytest.skip("no C++ compiler")
-    return Driver(_builds[request.module.DRIVER].result())
+    return Driver(_builds[request.module.DRIVER, getattr(request, "param", MARCH)].result())
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from isa_oracle import assert_block, guarded, sample
 
 DRIVER = "matmul"
+# Machines without products of bfloat16 pairs and byte quads, and without 512-bit registers: target -> flag it needs.
+ALSO_MARCH = {"x86-64-v4": "avx512vl", "x86-64-v3": "avx2"}
 EXTENTS = [(64, 96, 96), (64, 96, 96), (16, 512, 32), (16, 64, 32)]
 TYPES = ["f32", "f16", "bf16", "i8", "e4m3"]
 
@@ -61,6 +63,24 @@ def test_ragged_products(driver, rng, case, dtype):
 )
 def test_any_valid_extents(driver, m, k, n, dtype, case, form):
     run(driver, np.random.default_rng(m * 10007 + k * 101 + n), dtype, case, m, k, n, form)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
+def test_infinities_and_nans_of_the_operands_reach_the_result(driver, rng, dtype):
+    a, b = sample(rng, dtype, (16, 64), 1, 2), sample(rng, dtype, (64, 32), 1, 2)
+    a[3, 5], a[4, 63], b[7, 9] = np.inf, np.nan, -np.inf
+    out = guarded("f32", (16, 32))
+    driver.call(f"product_{dtype}", [a, b, out, guarded("f32", (1, 32))], [16, 64, 32, 0, 3])
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(out, a.astype(np.float64) @ b.astype(np.float64), rtol=1e-5)
+
+
+def test_bytes_of_all_values_multiply_exactly(driver):
+    a = np.arange(-128, 128).astype(np.int8).reshape(4, 64).repeat(4, 0)
+    b = np.arange(2048).astype(np.uint8).view(np.int8).reshape(64, 32)
+    out = guarded("i32", (16, 32))
+    driver.call("product_i8", [a, b, out, guarded("i32", (1, 32))], [16, 64, 32, 0, 3])
+    assert (out == a.astype(np.int32) @ b.astype(np.int32)).all()
 
 
 def test_integer_products_wrap_like_int32(driver):

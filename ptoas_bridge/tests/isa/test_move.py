@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from isa_oracle import COLS, DTYPES, FLOATS, INTS, PITCH, ROWS, assert_block, guarded, is_float, sample, wide
 
 DRIVER = "move"
+# Blocks are transposed in registers of the machine's width: target -> flag it needs.
+ALSO_MARCH = {"x86-64-v3": "avx2"}
 LAYOUTS = {"rows": 0, "columns": 1, "NZ": 2, "ZN": 3, "ZZ": 4, "NN": 5}
 
 

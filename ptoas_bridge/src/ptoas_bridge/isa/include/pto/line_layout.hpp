@@ -203,32 +203,206 @@ template <class Bits>
     for (int i = 0; i < 8; ++i) store_vector(to + i * to_stride, rows[i]);
 }
 
+// Side of the blocks that transpose_block() moves in registers.
+#if PTO_AVX512 && !defined(__clang__) && defined(__AVX512VBMI__)
+template <class Bits>
+inline constexpr int kTransposedSide = sizeof(Bits) <= 2 ? 16 : 8;
+#elif PTO_AVX512 && !defined(__clang__)
+template <class Bits>
+inline constexpr int kTransposedSide = sizeof(Bits) == 2 ? 16 : 8;
+#else
+template <class Bits>
+inline constexpr int kTransposedSide = 8;
+#endif
+
+#if PTO_AVX512 && !defined(__clang__)
+// Lane numbers that turn a pair of 512-bit vectors into one. Vectors hold several rows of 16 elements: a lane number is
+// the row inside the vector, then the four bits of the column. `Which` tells the two results of a pair apart.
+template <class Bits>
+struct LaneTable {
+    alignas(64) Bits lane[64 / sizeof(Bits)];
+};
+// The pair exchanges the blocks whose columns differ in bit `Bit`.
+template <class Bits, int Bit, int Which>
+constexpr LaneTable<Bits> exchange_table() {
+    constexpr int lanes = 64 / sizeof(Bits), bit = 1 << Bit;
+    LaneTable<Bits> table{};
+    for (int i = 0; i < lanes; ++i) {
+        if (Which == 0)
+            table.lane[i] = static_cast<Bits>(i & bit ? lanes + i - bit : i);
+        else
+            table.lane[i] = static_cast<Bits>(i & bit ? lanes + i : i + bit);
+    }
+    return table;
+}
+// The last exchange, after which a lane number is the column inside the vector, then the four bits of the row.
+template <class Bits, int Bit, int Which>
+constexpr LaneTable<Bits> finish_table() {
+    constexpr int lanes = 64 / sizeof(Bits), rows = lanes / 16;
+    LaneTable<Bits> table{};
+    for (int i = 0; i < lanes; ++i) {
+        const int row = i & 15, column = i >> 4;
+        const int from = (row & (rows - 1)) << 4 | row >> (Bit + 1) << (Bit + 1) | Which << Bit | column;
+        table.lane[i] = static_cast<Bits>((row >> Bit & 1 ? lanes : 0) + from);
+    }
+    return table;
+}
+template <class Bits, int Bit, int Which, bool Finish>
+inline constexpr LaneTable<Bits> kLaneTable =
+    Finish ? finish_table<Bits, Bit, Which>() : exchange_table<Bits, Bit, Which>();
+
+template <class Bits, int Bit, bool Finish, int Count>
+[[gnu::always_inline]] inline void permute_pairs(Vector<Bits, 64 / sizeof(Bits)> (&v)[Count], int distance) {
+    using V = Vector<Bits, 64 / sizeof(Bits)>;
+    const V first = load_vector<V>(kLaneTable<Bits, Bit, 0, Finish>.lane);
+    const V second = load_vector<V>(kLaneTable<Bits, Bit, 1, Finish>.lane);
+    for (int i = 0; i < Count; ++i) {
+        if (i & distance) continue;
+        const V a = v[i], b = v[i + distance];
+        v[i] = __builtin_shuffle(a, b, first);
+        v[i + distance] = __builtin_shuffle(a, b, second);
+    }
+}
+
+// Rows of 16 elements of 16 or 8 bits that fill a 512-bit vector.
+using Words8 = Vector<uint64_t, 8>;
+using Words4 = Vector<uint64_t, 4>;
+using Words2 = Vector<uint64_t, 2>;
+template <class Bits>
+[[gnu::always_inline]] inline Words8 load_rows(const Bits* from, long stride) {
+    if constexpr (sizeof(Bits) == 2) {
+        return __builtin_shufflevector(load_vector<Words4>(from), load_vector<Words4>(from + stride), 0, 1, 2, 3, 4, 5,
+                                       6, 7);
+    } else {
+        const Words4 low =
+            __builtin_shufflevector(load_vector<Words2>(from), load_vector<Words2>(from + stride), 0, 1, 2, 3);
+        const Words4 high = __builtin_shufflevector(load_vector<Words2>(from + 2 * stride),
+                                                    load_vector<Words2>(from + 3 * stride), 0, 1, 2, 3);
+        return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+    }
+}
+template <class Bits>
+[[gnu::always_inline]] inline void store_rows(Bits* to, long stride, Words8 rows) {
+    const Words4 low = __builtin_shufflevector(rows, rows, 0, 1, 2, 3);
+    const Words4 high = __builtin_shufflevector(rows, rows, 4, 5, 6, 7);
+    if constexpr (sizeof(Bits) == 2) {
+        store_vector(to, low);
+        store_vector(to + stride, high);
+    } else {
+        store_vector(to, __builtin_shufflevector(low, low, 0, 1));
+        store_vector(to + stride, __builtin_shufflevector(low, low, 2, 3));
+        store_vector(to + 2 * stride, __builtin_shufflevector(high, high, 0, 1));
+        store_vector(to + 3 * stride, __builtin_shufflevector(high, high, 2, 3));
+    }
+}
+
+template <class Bits>
+[[gnu::always_inline]] inline void transpose_16x16(Bits* to, long to_stride, const Bits* from, long from_stride) {
+    constexpr int count = 4 * sizeof(Bits), rows = 16 / count;
+    using V = Vector<Bits, 64 / sizeof(Bits)>;
+    V v[count];
+    for (int i = 0; i < count; ++i) v[i] = (V)load_rows(from + i * rows * from_stride, from_stride);
+    if constexpr (sizeof(Bits) == 2) {
+        permute_pairs<Bits, 3, false>(v, 4);
+        permute_pairs<Bits, 2, false>(v, 2);
+        permute_pairs<Bits, 1, true>(v, 1);
+    } else {
+        permute_pairs<Bits, 3, false>(v, 2);
+        permute_pairs<Bits, 2, true>(v, 1);
+    }
+    for (int i = 0; i < count; ++i) store_rows(to + i * rows * to_stride, to_stride, (Words8)v[i]);
+}
+#endif
+
+// to[j * to_stride + i] = from[i * from_stride + j] for a block of Side x Side.
+template <int Side, class Bits>
+[[gnu::always_inline]] inline void transpose_block(Bits* to, long to_stride, const Bits* from, long from_stride) {
+#if PTO_AVX512 && !defined(__clang__)
+    if constexpr (Side == 16) return transpose_16x16(to, to_stride, from, from_stride);
+#endif
+    transpose_8x8(to, to_stride, from, from_stride);
+}
+
+// A place in groups of `size` steps: `step` apart inside a group, and from group to group `group`.
+struct Cursor {
+    long size, step, group, within, base;
+    Cursor(long size, long step, long group, long at)
+        : size(size), step(step), group(group), within(at % size), base(at / size * group) {}
+    long offset() const { return base + within * step; }
+    bool holds(long count) const { return within + count <= size; }
+    void advance(long count) {
+        for (within += count; within >= size; within -= size) base += group;
+    }
+};
+inline Cursor line_cursor(const LineLayout& layout, long line) {
+    return {layout.box_lines, layout.line_stride, layout.box_stride, line};
+}
+inline Cursor position_cursor(const LineLayout& layout, long position) {
+    return {layout.run, 1, layout.run_stride, position};
+}
+
+// Where a block starts on both sides: lines and positions of the destination, lines and positions of the source.
+struct BlockCursor {
+    Cursor d_lines, d_positions, s_lines, s_positions;
+};
+
+// Copies a block of at most Side lines and positions of the source; whole ones in registers, if they are contiguous
+// along runs on both sides and equally spaced across lines.
+template <int Side, class D, class S, class Convert>
+inline void copy_transposed_block(D* to, const S* from, BlockCursor at, long lines, long length,
+                                  const Convert& convert) {
+    if constexpr (std::is_same_v<D, S> && Convert::kPlain && sizeof(D) <= 4) {
+        if (lines == Side && length == Side && at.d_positions.holds(Side) && at.s_positions.holds(Side) &&
+            at.d_lines.holds(Side) && at.s_lines.holds(Side)) {
+            using Bits = BitsOf<sizeof(D)>;
+            return transpose_block<Side>(
+                reinterpret_cast<Bits*>(to + at.d_lines.offset() + at.d_positions.offset()), at.d_lines.step,
+                reinterpret_cast<const Bits*>(from + at.s_lines.offset() + at.s_positions.offset()), at.s_lines.step);
+        }
+    }
+    if constexpr (Side > 8) {
+        for (long i = 0; i < lines; i += 8) {
+            BlockCursor part = at;
+            for (long j = 0; j < length; j += 8) {
+                copy_transposed_block<8>(to, from, part, lines - i < 8 ? lines - i : 8, length - j < 8 ? length - j : 8,
+                                         convert);
+                part.s_positions.advance(8);
+                part.d_lines.advance(8);
+            }
+            at.s_lines.advance(8);
+            at.d_positions.advance(8);
+        }
+    } else {
+        for (long i = 0; i < lines; ++i) {
+            Cursor d = at.d_lines, s = at.s_positions;
+            for (long j = 0; j < length; ++j, d.advance(1), s.advance(1))
+                to[d.offset() + at.d_positions.offset()] =
+                    convert.template one<D>(from[at.s_lines.offset() + s.offset()]);
+            at.s_lines.advance(1);
+            at.d_positions.advance(1);
+        }
+    }
+}
+
 // Copies between layouts of opposite direction: the lines of one side are the positions of the other.
 // `s_lines` x `s_length` counts in the source's direction.
 template <class D, class S, class Convert>
 [[gnu::noinline]] void copy_transposed(D* to, const LineLayout& dl, long d_line, long d_position, const S* from,
                                        const LineLayout& sl, long s_line, long s_position, long s_lines, long s_length,
                                        const Convert& convert) {
-    constexpr bool kBlocks = std::is_same_v<D, S> && Convert::kPlain && sizeof(D) <= 4;
-    for (long i = 0; i < s_lines; i += 8) {
-        const bool eight_lines = i + 8 <= s_lines;
-        for (long j = 0; j < s_length; j += 8) {
-            if constexpr (kBlocks) {
-                // The block is contiguous along runs on both sides, and equally spaced across lines.
-                const long dp = d_position + i, sp = s_position + j, dn = d_line + j, sn = s_line + i;
-                if (eight_lines && j + 8 <= s_length && dp % dl.run + 8 <= dl.run && sp % sl.run + 8 <= sl.run &&
-                    dn % dl.box_lines + 8 <= dl.box_lines && sn % sl.box_lines + 8 <= sl.box_lines) {
-                    using Bits = BitsOf<sizeof(D)>;
-                    transpose_8x8<Bits>(reinterpret_cast<Bits*>(to + dl.offset(dn, dp)), dl.line_stride,
-                                        reinterpret_cast<const Bits*>(from + sl.offset(sn, sp)), sl.line_stride);
-                    continue;
-                }
-            }
-            for (long a = i; a < i + 8 && a < s_lines; ++a)
-                for (long b = j; b < j + 8 && b < s_length; ++b)
-                    to[dl.offset(d_line + b, d_position + a)] =
-                        convert.template one<D>(from[sl.offset(s_line + a, s_position + b)]);
+    constexpr int side = kTransposedSide<D>;
+    BlockCursor at{line_cursor(dl, d_line), position_cursor(dl, d_position), line_cursor(sl, s_line),
+                   position_cursor(sl, s_position)};
+    for (long i = 0; i < s_lines; i += side) {
+        BlockCursor block = at;
+        for (long j = 0; j < s_length; j += side) {
+            copy_transposed_block<side>(to, from, block, s_lines - i < side ? s_lines - i : side,
+                                        s_length - j < side ? s_length - j : side, convert);
+            block.s_positions.advance(side);
+            block.d_lines.advance(side);
         }
+        at.s_lines.advance(side);
+        at.d_positions.advance(side);
     }
 }
 
