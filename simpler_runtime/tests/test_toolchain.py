@@ -42,6 +42,17 @@ def test_unchanged_sources_are_not_compiled_again(fresh_cache, tmp_path, compile
     assert compile_libraries([unit]) == [first] and len(compiles) == 2
 
 
+def test_sources_with_equal_canonical_text_share_a_library(fresh_cache, tmp_path, compiles):
+    def unit(name: str, value: int = 1) -> CompileUnit:
+        text = f'static int {name}() {{ return {value}; }}\nextern "C" int f() {{ return {name}(); }}\n'
+        return CompileUnit(write(tmp_path / f"{name}.cpp", text), canonical=lambda text: text.replace(name, "own"))
+
+    first, second, other = compile_libraries([unit("left"), unit("right"), unit("wrong", value=2)])
+    assert first == second != other and len(compiles) == 2
+    assert compile_libraries([unit("later")]) == [first] and len(compiles) == 2
+    assert compile_libraries([CompileUnit(tmp_path / "right.cpp")]) != [] and len(compiles) == 2, "by its own text"
+
+
 def test_result_does_not_depend_on_the_folder(fresh_cache, tmp_path, compiles):
     units = []
     for name in ("one", "two"):

@@ -21,6 +21,12 @@ def kernel_program(body: str, params: str, *, kind: str = "AIV", name: str = "k"
     return pl.parse(text)
 
 
+@pytest.fixture(scope="session")
+def lowered():
+    """Function: lowered kernel text -> program."""
+    return kernel_program
+
+
 @pytest.fixture
 def pto():
     """Function: lowered kernel text -> lines of ``.pto`` without locations."""

@@ -226,3 +226,12 @@ def test_locations_can_be_switched_off_and_change_nothing_else(monkeypatch):
     assert " loc(" not in plain
     assert ' loc("kernels.py":' in located
     assert re.sub(r' loc\("[^"]*":\d+:\d+\)', "", located) == plain
+
+
+def test_locations_escape_what_a_string_literal_cannot_hold():
+    from pypto.codegen.pto.kernel import KernelEmitter
+    from pypto.ir import Span
+
+    emitter = KernelEmitter(None, None, emit_tile_addr=True, emit_source_loc=True)
+    assert emitter._location(Span("plain dir/k.py", 3, 4, 3, 5)) == ' loc("plain dir/k.py":3:4)'
+    assert emitter._location(Span('q"d\\t\t.py', 3, 4, 3, 5)) == ' loc("q\\"d\\\\t\\t.py":3:4)'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,11 @@ _PRELUDE = INCLUDE_DIR / "kernel_prelude.h"
 
 @dataclass(frozen=True)
 class KernelSource:
-    """One kernel: a file that exports ``kernel_entry`` and the core it is written for ("aic" or "aiv")."""
+    """One kernel: a file that exports ``kernel_entry`` and the core it is written for ("aic" or "aiv").
+
+    Kernels whose ``canonical`` text is equal (source text -> text without the names that only the source uses) share
+    one library.
+    """
 
     func_id: int
     source: Path
@@ -25,10 +29,17 @@ class KernelSource:
     signature: tuple[ArgDirection, ...] = ()
     name: str = ""
     include_dirs: tuple[Path, ...] = ()
+    canonical: Callable[[str], str] | None = None
 
 
 def kernel_unit(
-    source: Path, core_type: str, *, platform: str, include_dirs: Iterable[Path] = (), name: str = ""
+    source: Path,
+    core_type: str,
+    *,
+    platform: str,
+    include_dirs: Iterable[Path] = (),
+    name: str = "",
+    canonical: Callable[[str], str] | None = None,
 ) -> CompileUnit:
     """How a kernel source is compiled. ValueError for an unknown core type."""
     arch, _ = parse_platform(platform)
@@ -40,6 +51,7 @@ def kernel_unit(
         defines=("__CPU_SIM", _CORE_MACROS[core_type], f"PTO_ARCH_{arch.upper()}"),
         prelude=_PRELUDE,
         name=name or Path(source).name,
+        canonical=canonical,
     )
 
 
@@ -90,6 +102,7 @@ def build_callable(
                 platform=platform,
                 include_dirs=(*kernel.include_dirs, *include_dirs),
                 name=kernel.name,
+                canonical=kernel.canonical,
             )
         )
     _native.load_in_background()  # whoever builds a callable is about to run it

@@ -2,9 +2,10 @@
 
 The cache lives in ``$PTO_CACHE_DIR`` or ``~/.cache/pto``. A result is looked up in two steps, like a compiler cache
 does: the source, flags and compiler give a *manifest* that lists the headers the compile read; when all of them still
-have the recorded content, the manifest names the library. Files appear by atomic rename, so a killed process leaves
-nothing half-written behind; beside each library stands its digest, so that one which was cut short by a full disk or a
-copy is compiled again instead of being loaded.
+have the recorded content, the manifest names the library. Sources that differ only in names nobody outside sees have
+one canonical text, and share a library through a manifest of that text. Files appear by atomic rename, so a killed
+process leaves nothing half-written behind; beside each library stands its digest, so that one which was cut short by a
+full disk or a copy is compiled again instead of being loaded.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -87,6 +88,8 @@ class CompileUnit:
     """Header put in front of the source."""
     name: str = field(default="", compare=False)
     """How messages call the unit."""
+    canonical: Callable[[str], str] | None = None
+    """Source text to a text that is equal for sources which compile to the same library; None: only equal files are."""
 
 
 def cache_dir() -> Path:
@@ -161,12 +164,17 @@ def compile_libraries(units: Sequence[CompileUnit], *, jobs: int | None = None) 
     compiler = find_compiler()
     cache = _Cache()
     results: list[Path | None] = [cache.lookup(compiler, unit) for unit in units]
-    missing: dict[CompileUnit, list[int]] = {}
+    groups: dict[tuple[str, Path], list[int]] = {}
     for index, result in enumerate(results):
         if result is None:
-            missing.setdefault(units[index], []).append(index)
-    for unit, library in zip(missing, _parallel(lambda unit: cache.compile(compiler, unit), list(missing), jobs)):
-        for index in missing[unit]:
+            groups.setdefault((cache.meaning(compiler, units[index]), units[index].source.parent), []).append(index)
+
+    def compile_group(item: tuple[tuple[str, Path], list[int]]) -> Path:
+        (meaning, _), members = item
+        return cache.compile(compiler, meaning, [units[index] for index in members])
+
+    for members, library in zip(groups.values(), _parallel(compile_group, list(groups.items()), jobs)):
+        for index in members:
             results[index] = library
     return [result for result in results if result is not None]
 
@@ -239,21 +247,40 @@ class _Cache:
         return self._root / kind / key[:2] / f"{key[2:]}{suffix}"
 
     def lookup(self, compiler: Compiler, unit: CompileUnit) -> Path | None:
+        found = self._recorded(self._unit_key(compiler, unit), unit)
+        return found[0] if found is not None else None
+
+    def meaning(self, compiler: Compiler, unit: CompileUnit) -> str:
+        """Key of what the unit compiles to: equal for sources with equal canonical text."""
         key = self._unit_key(compiler, unit)
+        if unit.canonical is None:
+            return key
+        text = unit.canonical(unit.source.read_text())
+        return _digest(_CACHE_FORMAT, compiler.identity, "canonical", text, *_unit_flags(compiler, unit))
+
+    def compile(self, compiler: Compiler, meaning: str, units: Sequence[CompileUnit]) -> Path:
+        """The library of units that mean the same: an earlier one, or the first unit compiled."""
+        found = self._recorded(meaning, units[0]) or self._compiled(compiler, meaning, units[0])
+        for key in {meaning, *(self._unit_key(compiler, unit) for unit in units)}:
+            self._record(key, *found[1:])
+        return found[0]
+
+    def _recorded(self, key: str, unit: CompileUnit) -> tuple[Path, str, list] | None:
+        """Library, its key and the digests of its headers, when the cache holds it for the headers of today."""
+        folder = str(unit.source.parent)
         try:
             manifest = json.loads(self.entry("manifests", key, ".json").read_bytes())
             for recorded in reversed(manifest):
-                folder = str(unit.source.parent)
-                if all(self._digest_of(_resolve(path, folder)) == digest for path, digest in recorded["headers"]):
+                headers = recorded["headers"]
+                if all(self._digest_of(_resolve(path, folder)) == digest for path, digest in headers):
                     library = self.entry("libraries", recorded["key"], ".so")
                     if _is_intact(library):
-                        return library
+                        return library, recorded["key"], headers
         except (OSError, ValueError, KeyError, TypeError):
             return None  # absent or damaged: compile again
         return None
 
-    def compile(self, compiler: Compiler, unit: CompileUnit) -> Path:
-        key = self._unit_key(compiler, unit)
+    def _compiled(self, compiler: Compiler, key: str, unit: CompileUnit) -> tuple[Path, str, list]:
         folder = str(unit.source.parent)
         with _work_dir() as work:
             output, listing = work / "unit.so", work / "unit.d"
@@ -268,14 +295,16 @@ class _Cache:
             library_key = _digest(key, *(digest for _, digest in headers))
             library = self.entry("libraries", library_key, ".so")
             _publish(output, library)
-        manifest_path = self.entry("manifests", key, ".json")
+        return library, library_key, headers
+
+    def _record(self, key: str, library_key: str, headers: list) -> None:
+        path = self.entry("manifests", key, ".json")
         try:
-            manifest = [entry for entry in json.loads(manifest_path.read_bytes()) if entry["key"] != library_key]
+            manifest = [entry for entry in json.loads(path.read_bytes()) if entry["key"] != library_key]
         except (OSError, ValueError, KeyError, TypeError):
             manifest = []
         manifest.append({"key": library_key, "headers": headers})
-        _write_atomically(manifest_path, json.dumps(manifest[-8:]).encode())
-        return library
+        _write_atomically(path, json.dumps(manifest[-8:]).encode())
 
     def _unit_key(self, compiler: Compiler, unit: CompileUnit) -> str:
         digest = self._digest_of(str(unit.source))

@@ -29,6 +29,11 @@ def generate(
     )
 
 
+def emit_source_loc_default() -> bool:
+    """Whether locations are printed when nothing else says so: the environment variable ``PYPTO_EMIT_PTO_LOC``."""
+    return importlib.import_module("pypto.codegen.pto").emit_source_locations()
+
+
 def __getattr__(name: str) -> Any:
     if name == "PartialCodegenError":
         return importlib.import_module("pypto.codegen.units").PartialCodegenError

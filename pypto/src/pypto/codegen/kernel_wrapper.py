@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from pypto.backend import BackendHandler
 from pypto.codegen.pto.kernel import dynamic_dims
+from pypto.codegen.writer import kernel_symbol
 from pypto.errors import user_error
 from pypto.ir import DataType, Function, FunctionType, TensorType, Var
 from pypto.ir import expr as E
@@ -101,6 +102,39 @@ def kernel_file(function: Function, members: Sequence[Function], assembly: str, 
     return "\n".join(parts)
 
 
+_KERNEL_NAME = re.compile(r"^// Kernel Function: (\S+)", re.MULTILINE)
+_LOCAL_NAME = re.compile(r"// (?:Unpack \w+|Extract dynamic dim): (\S+)")
+_TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|[A-Za-z_]\w*')
+
+
+def canonical_kernel(text: str) -> str:
+    """The text of a kernel file without comments, its own names (of the kernel, of its parameters) numbered.
+
+    Kernels with equal canonical text compile to equal libraries, since a library exports only ``kernel_entry``. A
+    text that was not written by :func:`kernel_file` is returned as it is.
+    """
+    body, marker, entry = text.partition(ENTRY_MARKER)
+    kernel = _KERNEL_NAME.search(body)
+    if not marker or kernel is None:
+        return text
+    names: dict[str, str] = {}
+    if len(re.findall(rf"\b{re.escape(kernel[1])}\(", text)) == 2:  # defined once and called once: nothing else's name
+        names[kernel[1]] = "kernel_0"
+    own = dict(names)
+    for number, name in enumerate(dict.fromkeys(_LOCAL_NAME.findall(entry))):
+        for suffix in ("", "_tensor", "_conv"):
+            own[name + suffix] = f"local_{number}{suffix}"
+    return _renamed(body, names) + marker + _renamed(entry, own)
+
+
+def _renamed(code: str, names: dict[str, str]) -> str:
+    def token(found: re.Match) -> str:
+        word = found[0]
+        return "" if word.startswith("//") else names.get(word, word)
+
+    return _TOKEN.sub(token, code)
+
+
 def _entry_body(function: Function, bridge: bool, uses_block: bool, uses_lane: bool) -> list[str]:
     lines = ["#if !defined(__CPU_SIM) && !defined(__COSTMODEL)", "    set_atomic_none();", "#endif", ""]
     if bridge and function.func_type is FunctionType.AIV:
@@ -131,7 +165,7 @@ def _entry_body(function: Function, bridge: bool, uses_block: bool, uses_lane: b
         names += ["__pypto_spmd_block_idx", "__pypto_spmd_block_num"]
     if uses_operator(function, (_SUBBLOCK_OP,)):
         names.append("__pypto_spmd_subblock_idx")
-    lines += ["    // Forward to ptoas-generated function", f"    {function.name}({', '.join(names)});"]
+    lines += ["    // Forward to ptoas-generated function", f"    {kernel_symbol(function.name)}({', '.join(names)});"]
     return lines
 
 

@@ -14,7 +14,7 @@ import msgspec
 from pypto.backend import get_handler
 from pypto.codegen.kernel_wrapper import kernel_file
 from pypto.codegen.manifest import kernel_config
-from pypto.codegen.orchestration import OrchestrationResult, generate_orchestration
+from pypto.codegen.orchestration import OrchestrationResult, generate_orchestration, orchestration_file
 from pypto.codegen.orchestration.tasks import inner_calls
 from pypto.codegen.pto import generate_module
 from pypto.compile_profiling import get_active_profiler
@@ -124,7 +124,10 @@ def generate_files(
         except (ValueError, RuntimeError, NotImplementedError) as error:
             failures.append((function.name, error))
     if failures:
-        files.update((f"orchestration/{function.name}.cpp", result.code) for function, result in results)
+        files.update(
+            (f"orchestration/{function.name}.cpp", orchestration_file(result, function.name))
+            for function, result in results
+        )
         raise _failure(failures, files, refused)
     _add_orchestrations(program, results, files, assemble is None, runtime_name)
     return files
@@ -185,7 +188,7 @@ def _add_orchestrations(program: Program, results, files: dict[str, str], skippe
     kernels = dict(files)
     for function, result in results:
         prefix = "" if len(results) == 1 else f"next_levels/{function.name}/"
-        files[f"{prefix}orchestration/{function.name}.cpp"] = result.code
+        files[f"{prefix}orchestration/{function.name}.cpp"] = orchestration_file(result, function.name)
         external_only = all(program.get_function(name).attrs.get("external_source") for name in result.func_name_to_id)
         if not skipped or external_only:
             files[f"{prefix}kernel_config.py"] = kernel_config(program, function, result, runtime_name)

@@ -1,8 +1,30 @@
-"""Text writer shared by the generators: lines with indentation, and unique names."""
+"""What the generators share: lines with indentation, unique names, names that C++ accepts."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
+
+#: Words that can name neither a variable nor a function of generated C++.
+# fmt: off
+CPP_WORDS = frozenset({
+    "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch",
+    "char", "class", "compl", "concept", "const", "constexpr", "const_cast", "continue", "decltype", "default",
+    "delete", "do", "double", "dynamic_cast", "else", "enum", "explicit", "export", "extern", "false", "float",
+    "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not",
+    "not_eq", "nullptr", "operator", "or", "or_eq", "private", "protected", "public", "register",
+    "reinterpret_cast", "requires", "return", "short", "signed", "sizeof", "static", "static_assert",
+    "static_cast", "struct", "switch", "template", "this", "thread_local", "throw", "true", "try", "typedef",
+    "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while",
+    "xor", "xor_eq", "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t",
+    "uint64_t", "size_t", "main", "std",
+})
+_KERNEL_WORDS = CPP_WORDS | {"half", "bfloat16_t", "pto", "kernel_entry", "ChipTensor"}
+# fmt: on
+
+
+def kernel_symbol(name: str) -> str:
+    """Name of a kernel in ``.pto`` and C++: its own, unless C++ or the kernel headers mean something else by it."""
+    return f"{name}_kernel" if name in _KERNEL_WORDS else name
 
 
 class Writer:

@@ -131,8 +131,13 @@ def _init_number(value: Any) -> float:
         value = value.value
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"tensor.create: init_value must be an int or a float, got {type(value).__name__}")
-    if not math.isfinite(value) or (isinstance(value, int) and abs(value) > 2**53):
-        raise ValueError(f"tensor.create: init_value must be finite and at most 2**53 in magnitude, got {value}")
+    if not math.isfinite(value):
+        raise ValueError(f"tensor.create: init_value must be finite, got {value}")
+    if isinstance(value, int) and abs(value) > 2**53:
+        raise ValueError(
+            f"tensor.create: init_value must be within the exactly-representable integers of a double (at most 2**53 "
+            f"in magnitude), got {value}"
+        )
     return float(value)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto.artifact.manifest import Manifest, read_manifest
+from pypto.codegen.kernel_wrapper import canonical_kernel
 
 
 def build_chip_callable(root: Path, platform: str) -> tuple[Any, Manifest]:
@@ -23,6 +24,7 @@ def build_chip_callable(root: Path, platform: str) -> tuple[Any, Manifest]:
             tuple(entry.get("signature", ())),
             name=entry["name"],
             include_dirs=tuple(Path(d) for d in entry.get("extra_include_dirs", ())),
+            canonical=None if entry.get("external") else canonical_kernel,
         )
         for entry in manifest.kernels
     ]

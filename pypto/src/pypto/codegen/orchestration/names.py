@@ -5,26 +5,13 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 
-from pypto.codegen.writer import NameTable
+from pypto.codegen.writer import CPP_WORDS, NameTable
 from pypto.ir import DataType
 
 _SUFFIX = re.compile(r"__(?:ssa|idx|iter|rv|phi|tmp)_v\d+$")
 
-#: Words that cannot name a variable: C++ keywords, macros and names of the orchestration interface.
-# fmt: off
-_RESERVED = frozenset({
-    "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch",
-    "char", "class", "compl", "concept", "const", "constexpr", "const_cast", "continue", "decltype", "default",
-    "delete", "do", "double", "dynamic_cast", "else", "enum", "explicit", "export", "extern", "false", "float",
-    "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not",
-    "not_eq", "nullptr", "operator", "or", "or_eq", "private", "protected", "public", "register",
-    "reinterpret_cast", "requires", "return", "short", "signed", "sizeof", "static", "static_assert",
-    "static_cast", "struct", "switch", "template", "this", "thread_local", "throw", "true", "try", "typedef",
-    "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while",
-    "xor", "xor_eq", "orch_args", "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t",
-    "uint64_t", "size_t", "alloc_tensors", "rt_submit_task", "main", "std",
-})
-# fmt: on
+#: Words that cannot name a variable: those of C++ and names of the orchestration interface.
+_RESERVED = CPP_WORDS | {"orch_args", "alloc_tensors", "rt_submit_task"}
 
 #: Element type -> enumerator of the runtime's ``DataType``.
 RUNTIME_DTYPE = {

@@ -199,6 +199,12 @@ class TaskEmission:
     def kernel_id(self, function: Function, launch: Launch) -> int:
         """The id of a kernel, given in order of first appearance."""
         if function.name not in self.kernel_ids:
+            if function.func_type is FunctionType.InCore and not function.attrs.get("external_source"):
+                raise InternalError(
+                    f"InferFunctionCoreType: kernel '{function.name}' has not been resolved to AIC or AIV; run "
+                    "ExpandMixedKernel first",
+                    span=function.span,
+                )
             self.kernel_ids[function.name] = len(self.kernel_ids)
             self.core_types[function.name] = infer_function_core_type(function)
             self.signatures[function.name] = signature_of(function, launch.members)

@@ -37,16 +37,21 @@ def generate_module(
     functions: list[Function], *, emit_tile_addr: bool = True, emit_source_loc: bool | None = None
 ) -> str:
     """``.pto`` text of kernel functions, in the given order."""
+    from pypto.codegen.pto.operators.restrictions import check_parameters
     from pypto.codegen.pto.statements import emit_body
 
     handler = get_handler()
     lines = [f'module attributes {{pto.target_arch = "{handler.get_pto_target_arch()}"}} {{']
     for function in functions:
         if not is_incore_type(function.func_type):
-            raise InternalError(f"function '{function.name}' of type {function.func_type.name} is no kernel")
+            raise InternalError(
+                f"function '{function.name}' of type {function.func_type.name} is no kernel: .pto text is made of "
+                "InCore-variant functions (InCore, AIC, AIV)"
+            )
         emitter = KernelEmitter(
             function, handler, emit_tile_addr=emit_tile_addr, emit_source_loc=emit_source_locations(emit_source_loc)
         )
+        check_parameters(function, handler.get_pto_target_arch())
         emitter.declare_params()
         emit_body(emitter, function.body)
         lines += emitter.render()

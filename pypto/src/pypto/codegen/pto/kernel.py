@@ -21,7 +21,7 @@ from pypto.codegen.pto.types import (
     tile_buf_text,
     tile_extents,
 )
-from pypto.codegen.writer import NameTable
+from pypto.codegen.writer import NameTable, kernel_symbol
 from pypto.errors import InternalError, user_error
 from pypto.ir import AssignStmt, Expr, Function, IfStmt, Span, TensorLayout, TensorType, TileType, Var
 from pypto.ir.expr import ConstInt, const_index
@@ -359,7 +359,7 @@ class KernelEmitter:
         self._lines = body_lines
         kind = _kernel_kind(self.function)
         params = ", ".join(f"{name}: {text}" for name, text in self.params + self.hidden_params)
-        lines = [f"  func.func @{self.function.name}({params}){kind} {{"]
+        lines = [f"  func.func @{kernel_symbol(self.function.name)}({params}){kind} {{"]
         for (value, type_text), name in self._ordered_constants():
             lines.append(f"  {name} = arith.constant {value} : {type_text}")
         for item in (*views, *self.head, *self.body):
@@ -375,7 +375,15 @@ class KernelEmitter:
         if not self.emit_source_loc or span is None or span is UNKNOWN_SPAN or not span.is_valid():
             return ""
         column = max(span.begin_column, 1)
-        return f' loc("{span.filename}":{span.begin_line}:{column})'
+        return f' loc("{_escaped(span.filename)}":{span.begin_line}:{column})'
+
+
+def _escaped(text: str) -> str:
+    """``text`` inside an MLIR string literal."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return text
+    named = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
+    return "".join(named.get(c) or (c if c >= " " else f"\\{ord(c):02X}") for c in text)
 
 
 def tile_address(tile: TileType) -> int | None:

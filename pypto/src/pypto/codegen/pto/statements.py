@@ -165,8 +165,6 @@ def _if(emitter: KernelEmitter, stmt: S.IfStmt) -> None:
         if isinstance(var.type, TileType):
             with emitter.in_head():
                 emitter.alloc_tile(var, emitter.function.span, physical_valid=True)
-        elif isinstance(var.type, ArrayType):
-            raise user_error(f"stack array '{var.name_hint}' must not be the result of an if", span=stmt.span)
     header = f"scf.if {condition}"
     results: list[str] = []
     if positions:
@@ -191,10 +189,23 @@ def _branch(emitter: KernelEmitter, stmt: S.IfStmt, body: S.Stmt, positions: lis
         for var, value in zip(stmt.return_vars, values):
             if isinstance(var.type, TensorType) and var not in emitter.tensors:
                 emitter.tensors[var] = emitter.tensor(value)
+            if isinstance(var.type, ArrayType):
+                _merge_array(emitter, var, value, stmt.span)
             if isinstance(var.type, TileType):
                 _narrow_result(emitter, var, value)
         _finish_carries(emitter, stmt.return_vars, values, stmt.span)
         _yield_line(emitter, stmt.return_vars, values, positions, stmt.span)
+
+
+def _merge_array(emitter: KernelEmitter, var: Var, value: Expr, span: Span) -> None:
+    """Branches write the stack array in place, so they must end with one and the same array."""
+    name = emitter.arrays.get(value) if isinstance(value, Var) else None
+    if name is None or emitter.arrays.setdefault(var, name) != name:
+        raise user_error(
+            f"stack array '{var.name_hint}' must not be the result of an if whose branches end with different arrays; "
+            "write the elements of one array in both branches",
+            span=span,
+        )
 
 
 def _narrow_result(emitter: KernelEmitter, var: Var, value: Expr) -> None:

@@ -53,14 +53,16 @@ class _Extract(IRMutator):
         return self._owner.name(self.operands(submit))
 
     def operands(self, call: Call | Submit) -> Call | Submit:
-        """The call with nested calls of its arguments extracted, itself left in place."""
+        """The call with nested calls of its arguments extracted, itself left in place.
+
+        A predicate keeps the tensor element it reads: the scheduler reads it, not the orchestration.
+        """
         args = tuple(self.visit_expr(a) for a in call.args)
         changes = {} if all(a is b for a, b in zip(args, call.args)) else {"args": args}
-        for name in ("core_num", "predicate") if type(call) is Submit else ():
-            old = getattr(call, name)
-            new = None if old is None else self.visit_expr(old)
-            if new is not old:
-                changes[name] = new
+        if type(call) is Submit and call.core_num is not None:
+            core_num = self.visit_expr(call.core_num)
+            if core_num is not call.core_num:
+                changes["core_num"] = core_num
         return replace(call, **changes) if changes else call
 
     def visit_var_like(self, var: Var) -> Expr:

@@ -11,10 +11,11 @@ from pypto.codegen.pto.operators import (
     target,
     tile_operand,
 )
+from pypto.codegen.pto.operators.restrictions import check_mgather, check_prelu, check_sels, mgather_scratch
 from pypto.codegen.pto.scalars import truth_value, typed_value
 from pypto.codegen.pto.types import signless_text
 from pypto.errors import user_error
-from pypto.ir import DataType, Span, TileType, Var
+from pypto.ir import DataType, Expr, Span, TileType, Var
 from pypto.ir.expr import Call, ConstBool, const_index
 
 _COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
@@ -63,6 +64,23 @@ def _with_precision(name: str, mnemonic: str, attribute: str) -> None:
 _with_precision("tile.div", "pto.tdiv", "div_precision")
 _with_precision("tile.log", "pto.tlog", "log_precision")
 _with_precision("tile.recip", "pto.trecip", "recip_precision")
+
+
+@emits("tile.sels")
+def select_scalar(emitter: KernelEmitter, call: Call, result: Var, span: Span) -> None:
+    at = call_span(span, call)
+    check_sels(emitter, call, at)
+    out = target(emitter, call, result, span)
+    ins = operands_of(emitter, call.args, result.type.dtype, at)
+    instruction(emitter, "pto.tsels", ins, [tile_operand(out)], at)
+
+
+@emits("tile.prelu")
+def parametric_relu(emitter: KernelEmitter, call: Call, result: Var, span: Span) -> None:
+    at = call_span(span, call)
+    check_prelu(emitter, call, result, at)
+    out = target(emitter, call, result, span)
+    instruction(emitter, "pto.tprelu", operands_of(emitter, call.args, None, at), [tile_operand(out)], at)
 
 
 @emits("tile.lrelu")
@@ -211,21 +229,31 @@ def merge_lists(emitter: KernelEmitter, call: Call, result: Var, span: Span) -> 
     )  # fmt: skip
 
 
+def whole_tensor(emitter: KernelEmitter, tensor: Expr, span: Span) -> tuple[str, str]:
+    """Partition view of everything a tensor holds, as an operand."""
+    ref = emitter.tensor(tensor)
+    return emitter.partition(ref, tensor.name_hint, [const_index(0)] * len(ref.type.shape), ref.type.shape, span)
+
+
 @emits("tile.mgather")
 def mgather(emitter: KernelEmitter, call: Call, result: Var, span: Span) -> None:
     at = call_span(span, call)
     memory, indices = call.args[:2]
-    ref = emitter.tensor(memory)
+    check_mgather(emitter, call, result, at)
     out = target(emitter, call, result, span)
-    view, view_type = emitter.partition(
-        ref, memory.name_hint, [const_index(0)] * len(ref.type.shape), ref.type.shape, at
-    )
+    ins = [whole_tensor(emitter, memory, at)]
+    if isinstance(indices.type, TileType):
+        ins.append(tile_operand(emitter.tile(indices)))
+    else:
+        ins.append(whole_tensor(emitter, indices, at))
+    scratch = mgather_scratch(call)
+    if scratch is not None:
+        ins.append(whole_tensor(emitter, scratch, at))
     coalesce = ("row", "elem")[int(call.kwargs.get("coalesce", 0))]
     attrs = f"coalesce = #pto<coalesce {coalesce}>"
     policy = int(call.kwargs.get("gather_oob", 0))
     if policy:
         attrs += f", gatherOob = #pto<gather_oob {('undefined', 'clamp', 'wrap', 'zero')[policy]}>"
-    ins = [(view, view_type), tile_operand(emitter.tile(indices))]
     instruction(emitter, "pto.mgather", ins, [tile_operand(out)], at, attrs=f"{{{attrs}}}")
 
 
@@ -233,11 +261,8 @@ def mgather(emitter: KernelEmitter, call: Call, result: Var, span: Span) -> None
 def mscatter(emitter: KernelEmitter, call: Call, result: Var | None, span: Span) -> None:
     at = call_span(span, call)
     source, indices, output = call.args[:3]
-    ref = emitter.tensor(output)
-    view, view_type = emitter.partition(
-        ref, output.name_hint, [const_index(0)] * len(ref.type.shape), ref.type.shape, at
-    )
+    out = whole_tensor(emitter, output, at)
     ins = [tile_operand(emitter.tile(source)), tile_operand(emitter.tile(indices))]
-    instruction(emitter, "pto.mscatter", ins, [(view, view_type)], at, attrs="{coalesce = #pto<coalesce elem>}")
+    instruction(emitter, "pto.mscatter", ins, [out], at, attrs="{coalesce = #pto<coalesce elem>}")
     if result is not None:
-        emitter.tensors[result] = ref
+        emitter.tensors[result] = emitter.tensor(output)

@@ -8,6 +8,7 @@ from pypto.codegen.pto.kernel import KernelEmitter, TileHandle
 from pypto.codegen.pto.operators import call_span, emits, emits_scalar
 from pypto.codegen.pto.scalars import index_value, typed_value
 from pypto.codegen.pto.types import tile_buf_text, tile_extents
+from pypto.codegen.writer import kernel_symbol
 from pypto.errors import InternalError, user_error
 from pypto.ir import DataType, FunctionType, Span, Var
 from pypto.ir.expr import Call, ConstInt
@@ -42,7 +43,9 @@ def import_peer_buffer(emitter: KernelEmitter, call: Call, hint: str, span: Span
     name = _identifier(call.kwargs["name"], "imported buffer name", span)
     peer = _identifier(call.kwargs["peer_func"], "peer function", span)
     result = emitter.fresh(hint)
-    emitter.line(f'{result} = pto.import_reserved_buffer {{name = "{name}", peer_func = @{peer}}} -> i32', span)
+    emitter.line(
+        f'{result} = pto.import_reserved_buffer {{name = "{name}", peer_func = @{kernel_symbol(peer)}}} -> i32', span
+    )
     return result
 
 

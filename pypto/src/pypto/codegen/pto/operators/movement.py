@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pypto.codegen.pto.kernel import KernelEmitter, TileHandle
+from pypto.codegen.pto.kernel import KernelEmitter, TensorRef, TileHandle
 from pypto.codegen.pto.operators import (
     call_span,
     clause,
@@ -12,10 +12,11 @@ from pypto.codegen.pto.operators import (
     target,
     tile_operand,
 )
+from pypto.codegen.pto.operators.restrictions import check_move
 from pypto.codegen.pto.scalars import index_value
 from pypto.codegen.pto.types import tile_buf_text, tile_extents
 from pypto.errors import InternalError, user_error
-from pypto.ir import AtomicType, Expr, Span, Var
+from pypto.ir import AtomicType, Expr, Span, TensorLayout, TensorType, TensorView, Var
 from pypto.ir.expr import Call, ConstInt, MakeTuple, const_index
 
 
@@ -73,6 +74,7 @@ def _store_sizes(handle: TileHandle, shape: tuple, window: tuple | None) -> tupl
 
 @emits("tile.move")
 def move(emitter: KernelEmitter, call: Call, result: Var, span: Span) -> None:
+    check_move(emitter, call, result, call_span(span, call))
     out = emitter.alloc_tile(result, span)
     source = emitter.tile(call.args[0])
     instruction(emitter, "pto.tmov", [tile_operand(source)], [tile_operand(out)], call_span(span, call))
@@ -116,7 +118,7 @@ def subview(
     extents = valid or _inferred_valid(source, sizes, offsets, result)
     texts = tuple(str(v.value) if isinstance(v, ConstInt) else "?" for v in extents)
     clause_text = ""
-    if "?" in texts or hint == "assemble_view":
+    if "?" in texts or hint in ("assemble_view", "gather_row_view"):
         rows, cols = (index_value(emitter, v, span=span) for v in extents)
         clause_text = f" valid [{rows}, {cols}]"
     row, col = (index_value(emitter, o, span=span) for o in offsets)
@@ -230,19 +232,29 @@ def gather_row(emitter: KernelEmitter, call: Call, result: Var, span: Span) -> N
     sizes = elements(call.args[5]) if len(call.args) > 5 else elements(shapes)
     out = target(emitter, call, result, span)
     ref = emitter.tensor(source_tensor)
-    window = _two(elements(shapes))
+    offsets = elements(src_offset)
+    window, valid = _two(elements(shapes)), _two(sizes)
     if call.kwargs.get("transpose"):
-        window = window[::-1]
-    view = subview(emitter, out, None, window, _two(elements(dst_offset), fill=0), window, "assemble_view", at)
-    part, part_type = emitter.partition(ref, source_tensor.name_hint, elements(src_offset), sizes, at)
+        window, valid, sizes, offsets = window[::-1], valid[::-1], sizes[::-1], offsets[::-1]
+        ref = _transposed_view(emitter, ref, source_tensor, at)
+    view = subview(emitter, out, None, window, _two(elements(dst_offset), fill=0), valid, "gather_row_view", at)
+    part, part_type = emitter.partition(ref, source_tensor.name_hint, offsets, sizes, at)
     emitter.line(f"pto.tload ins({clause([(part, part_type)])}) outs({clause([tile_operand(view)])})", at)
+
+
+def _transposed_view(emitter: KernelEmitter, ref: TensorRef, tensor: Expr, span: Span) -> TensorRef:
+    """A column-major view of a rank-2 tensor: its rows are the columns of the view."""
+    rows, cols = ref.type.shape
+    view = TensorView(stride=[const_index(1), cols], layout=TensorLayout.DN)
+    kind = TensorType([cols, rows], ref.type.dtype, None, view)
+    found = TensorRef(ref.pointer, emitter.fresh(f"{tensor.name_hint}_dn_view"), kind)
+    emitter.emit_view(found, span)
+    return found
 
 
 @emits("tensor.view", "tensor.reshape")
 def tensor_view(emitter: KernelEmitter, call: Call, result: Var, span: Span) -> None:
     """A second view on the pointer of a tensor."""
-    from pypto.codegen.pto.kernel import TensorRef
-
     base = emitter.tensors[call.args[0]]
     ref = emitter.tensors[result] = TensorRef(base.pointer, emitter.fresh(result.name_hint), result.type)
     emitter.emit_view(ref, call_span(span, call))

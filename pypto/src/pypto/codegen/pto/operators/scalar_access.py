@@ -9,7 +9,7 @@ from pypto.codegen.pto.scalars import index_value, signless, typed_value
 from pypto.codegen.pto.types import dtype_text, signless_text, tile_extents
 from pypto.errors import InternalError, UnsupportedFeatureError
 from pypto.ir import Span, Var
-from pypto.ir.expr import Call, ConstInt, Expr
+from pypto.ir.expr import Call, ConstInt, Expr, const_index
 
 
 def _flat(emitter: KernelEmitter, indices: tuple, extents: list[str], span: Span) -> str:
@@ -46,11 +46,13 @@ def tile_write(emitter: KernelEmitter, call: Call, result: Var | None, span: Spa
 
 
 def _tile_offset(emitter: KernelEmitter, handle, indices: tuple, span: Span) -> str:
-    rows, cols = tile_extents(handle.tile)
-    extents = [emitter.index_const(rows), emitter.index_const(cols)]
+    """Flat element offset; one constant when every index is."""
     if len(indices) == 1:
         return index_value(emitter, indices[0], span=span)
-    return _flat(emitter, indices, extents, span)
+    extents = [const_index(e) for e in tile_extents(handle.tile)]
+    if all(isinstance(i, ConstInt) for i in indices):
+        return emitter.index_const(_constant_offset(indices, tuple(extents)))
+    return _flat(emitter, indices, [emitter.index_const(e.value) for e in extents], span)
 
 
 def _tensor_offset(emitter: KernelEmitter, ref, indices: tuple, span: Span) -> str:
