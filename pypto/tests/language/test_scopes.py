@@ -321,3 +321,16 @@ def test_a_device_is_an_integer(device):
             "    @pl.function(level=pl.Level.HOST, role=pl.Role.Orchestrator)\n"
             f"    def host(self, x: {T}):\n        x = self.chip(x, device={device})\n        return x\n"
         )
+
+
+@pytest.mark.parametrize(
+    "scope",
+    ["for i in pl.spmd(4):\n    ", "with pl.spmd(4):\n    i = pl.tile.get_block_idx()\n    "],
+    ids=["for", "with"],
+)
+def test_a_dump_tag_reaches_the_blocks_of_a_launch(scope):
+    program = orchestration(f"pl.dump_tag(x)\n{scope}y[i * 16 : i * 16 + 16, :] = x[i * 16 : i * 16 + 16, :]\nreturn y")
+    launch = statements(program["main"])[0]
+    assert launch.body.attrs["dump_vars"] == [program["main"].params[0]]
+    assert "dump_vars" not in launch.attrs
+    round_trip(program)

@@ -34,14 +34,26 @@ _FLIPPED = {"EQ": "EQ", "NE": "NE", "LT": "GT", "LE": "GE", "GT": "LT", "GE": "L
 
 
 class Launch:
-    """What one call starts: the kernel, or the members of a group, with arguments mapped to their parameters."""
+    """What one call starts: the kernel, or the members of a group, with arguments mapped to their parameters.
 
-    def __init__(self, kernel: Function | None, members: list[Function], params: tuple, args: list, directions: list):
+    ``dumped`` are the tensors whose values the task writes for inspection.
+    """
+
+    def __init__(
+        self,
+        kernel: Function | None,
+        members: list[Function],
+        params: tuple,
+        args: list,
+        directions: list,
+        dumped: list,
+    ):
         self.kernel = kernel
         self.members = members
         self.params = params
         self.args = args
         self.directions = directions
+        self.dumped = dumped
 
 
 class TaskEmission:
@@ -76,7 +88,7 @@ class TaskEmission:
             emitter.line(f"// Task {number}: {callee.name}")
         emitter.line(f"CoreTaskArgs {params};")
         created = self._arguments(launch, params)
-        self._launch_settings(call, core_num, params)
+        self._launch_settings(call, launch, core_num, params)
         self._dependencies(call, params)
         self._predicate(call, params)
         outs = f"task_{number}_outs"
@@ -105,7 +117,7 @@ class TaskEmission:
             raise InternalError(
                 f"the call of '{callee.name}' has no argument directions (CallDirectionsResolved)", span=call.span
             )
-        wrapper = None
+        wrapper, dumped = None, list(call.attrs.get("dump_vars", ()))
         core_num = call.core_num if isinstance(call, Submit) else call.attrs.get("core_num")
         params = callee.params
         if callee.func_type is FunctionType.Spmd:
@@ -119,11 +131,12 @@ class TaskEmission:
             mapped = [by_param.get(a, (a, ArgDirection.Scalar)) for a in calls[0].args]
             callee, params = inner, inner.params
             args, directions = [a for a, _ in mapped], [d for _, d in mapped]
+            dumped += [by_param[v][0] for v in calls[0].attrs.get("dump_vars", ()) if v in by_param]
         if callee.func_type is FunctionType.Group:
             members = [self._function(c) for c in inner_calls(callee)]
             members.sort(key=lambda f: f.func_type is not FunctionType.AIC)
-            return Launch(None, members, params, args, directions), core_num, wrapper
-        return Launch(callee, [callee], params, args, directions), core_num, wrapper
+            return Launch(None, members, params, args, directions, dumped), core_num, wrapper
+        return Launch(callee, [callee], params, args, directions, dumped), core_num, wrapper
 
     def _arguments(self, launch: Launch, params: str) -> dict[Var, str]:
         """Tensors, then scalars; returns the create infos of runtime-allocated outputs by parameter."""
@@ -156,7 +169,7 @@ class TaskEmission:
         kind = arg.type
         return f"to_u64({text})" if isinstance(kind, ScalarType) and kind.dtype.is_float() else text
 
-    def _launch_settings(self, call: Call | Submit, core_num: Expr | None, params: str) -> None:
+    def _launch_settings(self, call: Call | Submit, launch: Launch, core_num: Expr | None, params: str) -> None:
         emitter = self.emitter
         if core_num is not None:
             method = get_handler().get_launch_spec_core_count_method()
@@ -169,7 +182,7 @@ class TaskEmission:
         early = call.allow_early_resolve if isinstance(call, Submit) else call.attrs.get("allow_early_resolve")
         if early:
             emitter.line(f"{params}.set_allow_early_resolve(true);")
-        dumped = [emitter.tensor(v) for v in call.attrs.get("dump_vars", ()) if v in emitter.tensors]
+        dumped = [emitter.tensor(v) for v in launch.dumped if v in emitter.tensors]
         if dumped:
             emitter.line(f"{params}.dump({', '.join(dict.fromkeys(dumped))});")
 

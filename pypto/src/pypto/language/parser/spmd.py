@@ -36,8 +36,7 @@ class SpmdMixin(ParserBase):
             self.constructs.pop()
             policy["leak"] = True
             self.scopes.scopes[-1].pop(index.name_hint, None)
-        self.add_scope_dumps(attrs, tags, stmts)
-        body = self._carrier(stmts, optimizations, hint, node)
+        body = self._carrier(stmts, optimizations, hint, node, tags)
         self._emit_spmd(core_num, given, _outer_hint(hint), body, attrs, node)
 
     def _bind_index(self, target: ast.Name, operator: str, node: ast.stmt) -> Var:
@@ -68,9 +67,7 @@ class SpmdMixin(ParserBase):
             if wrap:
                 self.constructs.pop()
             policy["leak"] = True
-        if wrap:
-            self.add_scope_dumps(attrs, tags, stmts)
-        body = self._carrier(stmts, optimizations, hint, node) if wrap else seq(stmts)
+        body = self._carrier(stmts, optimizations, hint, node, tags) if wrap else seq(stmts)
         self._emit_spmd(core_num, given, _outer_hint(hint) if wrap else hint, body, attrs, node)
         if task is not None:
             self.record_written(stmts, task)
@@ -81,10 +78,15 @@ class SpmdMixin(ParserBase):
         sync = self.bool_literal(given.get("sync_start"), "pl.spmd() sync_start")
         self.emit(SpmdScopeStmt(core_num, sync, hint, body=body, span=self.span(node), attrs=attrs))
 
-    def _carrier(self, stmts: list[Stmt], optimizations: Optimizations, hint: str, node: ast.stmt) -> Stmt:
+    def _carrier(
+        self, stmts: list[Stmt], optimizations: Optimizations, hint: str, node: ast.stmt, tags: list[Var]
+    ) -> Stmt:
+        """The InCore scope of the blocks; what it uses of the tagged tensors is dumped when it is launched."""
+        attrs = optimizations.attrs()
+        self.add_scope_dumps(attrs, tags, stmts)
         split = optimizations.split or SplitMode.NONE
         name = hint.removesuffix(_SUFFIX) if hint != _SUFFIX else hint
-        return InCoreScopeStmt(split, name, body=seq(stmts), span=self.span(node), attrs=optimizations.attrs())
+        return InCoreScopeStmt(split, name, body=seq(stmts), span=self.span(node), attrs=attrs)
 
     def _spmd_arguments(self, call: ast.Call, form: str) -> dict[str, ast.expr]:
         if len(call.args) > 1:
