@@ -8,6 +8,7 @@ from __future__ import annotations
 import pypto.language as pl
 import pytest
 from pypto.ir.structural import assert_structural_equal, structural_equal
+from pypto.jit.jit_parser import JITParser
 from pypto.language.parser.diagnostics import ParserError, ParserTypeError
 
 from pypto import ir
@@ -455,3 +456,38 @@ def test_external_kernels_check_their_sources(options):
 
         @pl.jit.extern(**options)
         def kernel(a: pl.Tensor, out: pl.Out[pl.Tensor]): ...
+
+
+@pl.jit.incore
+def add_one(a: pl.Tensor, out: pl.Out[pl.Tensor]):
+    out = pl.store(pl.add(pl.load(a, [0, 0], [8, 16]), 1.0), [0, 0], out)
+    return out
+
+
+def test_kernels_are_submitted_with_dependencies():
+    @pl.jit
+    def entry(a: pl.Tensor, out: pl.Out[pl.Tensor]):
+        half = pl.create_tensor([8, 16], pl.FP32)
+        half, first = pl.submit(add_one, a, half)
+        out, _ = pl.spmd_submit(add_one, half, out, core_num=2, deps=[first])
+        return out
+
+    program = entry.specialize(zeros(8, 16), zeros(8, 16))
+    submits = [s.value for s in ir.flatten_to_stmts(function(program, "entry").body) if isinstance(s, ir.AssignStmt)]
+    one, two = (s for s in submits if isinstance(s, ir.Submit))
+    assert one.core_num is None and not one.deps
+    assert two.core_num.value == 2 and [d.name_hint for d in two.deps] == ["first"]
+    ir.assert_structural_equal(pl.parse(ir.python_print(program)), program)
+
+
+def test_parts_of_the_parser_do_not_hide_each_other():
+    """Each private method of the parser is defined once, or meant to be replaced by the parser of JIT bodies."""
+    defined: dict[str, list[str]] = {}
+    for part in JITParser.__mro__[1:]:
+        for name, value in vars(part).items():
+            if callable(value) and not name.startswith("__"):
+                defined.setdefault(name, []).append(part.__name__)
+    twice = {name for name, parts in defined.items() if len(parts) > 1}
+    assert twice == {"emit_return"}
+    replaced = {n for n, v in vars(JITParser).items() if callable(v) and n.startswith("_") and not n.startswith("__")}
+    assert replaced & set(defined) == {"_body"}

@@ -94,7 +94,7 @@ class JITParser(ASTParser):
 
     def _body(self, node: ast.FunctionDef, options: FunctionOptions) -> tuple[Stmt, bool]:
         body = super()._body(node, options)
-        self._signature.return_types[:] = self._result_types(node)
+        self._signature.return_types[:] = self._returned_types(node)
         return body
 
     def emit_return(self, values: list[Expr], node: ast.Return) -> None:
@@ -102,7 +102,7 @@ class JITParser(ASTParser):
             self.returned.append((node, values))
         super().emit_return(values, node)
 
-    def _result_types(self, node: ast.FunctionDef) -> list[Type]:
+    def _returned_types(self, node: ast.FunctionDef) -> list[Type]:
         if not self.returned:
             if node.returns is not None:
                 return self._declared(node.returns, None) or []
