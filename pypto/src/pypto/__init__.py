@@ -32,14 +32,18 @@ _SUBMODULES = frozenset(
     }
 )  # fmt: skip
 
+_LAZY = dict.fromkeys(("CacheConfig", "CacheStats", "cache_stats", "configure_cache"), "pypto.artifact.cache")
+
 globals().update({f"DT_{name}": dtype for name, dtype in _DTYPES.items() if name != "TASK_ID"})
 
 
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_SUBMODULES})
+    return sorted({*globals(), *_SUBMODULES, *_LAZY})

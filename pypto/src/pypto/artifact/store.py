@@ -1,13 +1,14 @@
 """Compiled programs of earlier processes, by key: manifest, sidecar and C++ sources. Binaries have their own cache.
 
-The store lies beside the compile cache of the task runtime (``PTO_CACHE_DIR``, else ``~/.cache/pto``), in
-``programs/<compiler fingerprint>/<key>/``. An entry appears by renaming a finished folder, so a killed process leaves
-nothing half-written. Trouble with the disk never fails a compile: it is then as if the store were empty.
+The store lies beside the compile cache of the task runtime (``PTO_CACHE_DIR``, else ``~/.cache/pto``), or in a folder
+of the caller, in ``programs/<compiler fingerprint>/<key>/``. An entry appears by renaming a finished folder, so a
+killed process leaves nothing half-written. Trouble with the disk never fails a compile: it is then as if the store
+were empty.
 """
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import functools
 import hashlib
 import importlib.util
@@ -19,6 +20,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from pypto.artifact.cache import count
 from pypto.artifact.layout import MANIFEST, SIDECAR
 
 _CONTENTS = "contents.json"
@@ -27,27 +29,33 @@ _COMPILER_PACKAGES = ("pypto", "ptoas_bridge")
 _KEPT_COMPILERS = 4
 
 
-def lookup(key: str) -> Path | None:
+def lookup(key: str, root: Path | None = None) -> Path | None:
     """The folder stored under ``key`` by this version of the compiler; None when there is none or it is damaged."""
-    folder = _generation() / key
-    try:
-        contents = json.loads((folder / _CONTENTS).read_bytes())
-        if all(os.stat(folder / path).st_size == size for path, size in contents.items()):
-            return folder
-    except (OSError, ValueError, AttributeError, TypeError):
-        pass
+    folder = _generation(root) / key
+    if _intact(folder):
+        return folder
+    if folder.exists():
+        count("invalid_entries")
     return None
 
 
-def publish(key: str, artifact: Path) -> None:
+def _intact(folder: Path) -> bool:
+    try:
+        contents = json.loads((folder / _CONTENTS).read_bytes())
+        return all(os.stat(folder / path).st_size == size for path, size in contents.items())
+    except (OSError, ValueError, AttributeError, TypeError):
+        return False
+
+
+def publish(key: str, artifact: Path, root: Path | None = None) -> None:
     """Store a copy of what is needed to run an artifact; the first of several processes wins."""
-    with contextlib.suppress(OSError):
-        generation = _generation()
+    try:
+        generation = _generation(root)
         if not generation.exists():
             generation.mkdir(parents=True)
             _forget_old_compilers(generation.parent)
         target = generation / key
-        if target.exists() and lookup(key) is None:
+        if target.exists() and not _intact(target):
             shutil.rmtree(target)
         staged = Path(tempfile.mkdtemp(dir=generation, prefix=".new-"))
         try:
@@ -61,6 +69,19 @@ def publish(key: str, artifact: Path) -> None:
             os.rename(staged, target)
         finally:
             shutil.rmtree(staged, ignore_errors=True)
+    except OSError as error:
+        if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+            count("storage_errors")
+
+
+def entries(root: Path | None = None) -> list[tuple[str, str, int]]:
+    """(compiler fingerprint, key, bytes) of everything stored below a root, in order of the names."""
+    found = []
+    for contents in sorted(_programs(root).glob(f"*/*/{_CONTENTS}")):
+        folder = contents.parent
+        size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
+        found.append((folder.parent.name, folder.name, size))
+    return found
 
 
 def _needed(artifact: Path) -> Iterator[Path]:
@@ -69,10 +90,16 @@ def _needed(artifact: Path) -> Iterator[Path]:
         yield from (path for path in (artifact / folder).rglob("*") if path.is_file())
 
 
-def _generation() -> Path:
-    from simpler_runtime.toolchain import cache_dir
+def _generation(root: Path | None) -> Path:
+    return _programs(root) / compiler_fingerprint()
 
-    return cache_dir() / "programs" / compiler_fingerprint()
+
+def _programs(root: Path | None) -> Path:
+    if root is None:
+        from simpler_runtime.toolchain import cache_dir
+
+        root = cache_dir()
+    return root / "programs"
 
 
 def _forget_old_compilers(root: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
+from pypto.artifact import cache
 from pypto.ir.dtype import DataType
 from pypto.ir.enums import Level
 from pypto.ir.program import Program
@@ -52,7 +53,7 @@ class JITFunction:
         self.extern = extern
         self._around = closure_of(func, frame)
         self._cache: dict[tuple, Any] = {}
-        self._restored: dict[tuple, Any] = {}
+        self._restored: dict[str, Any] = {}
         self._lock = threading.Lock()
 
     # -- public --------------------------------------------------------------------------------------------------
@@ -65,6 +66,15 @@ class JITFunction:
     def compile(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
         """The artifact for these arguments; equal keys give the identical object."""
         return self._compiled(self._bind(args, kwargs), config)
+
+    def warmup(self, *args: Any, config: Any = None, **kwargs: Any) -> None:
+        """Compile for these arguments, or reuse, and build all binaries; nothing runs.
+
+        A call with equal arguments, in this process or a later one, then starts at once.
+        """
+        found = self._runnable(self._bind(args, kwargs), config)
+        if config is None or config.platform != "torch":
+            found.load()
 
     def lower(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
         """The program after all passes, without code generation and without cache."""
@@ -311,20 +321,31 @@ class JITFunction:
     def _runnable(self, bound: BoundArguments, config: Any) -> Any:
         """The artifact for a call: of this process, else of an earlier one, else compiled and kept for later ones."""
         lowering.check_config(config)
+        cache.count("requests")
         key = cache_key(self, bound.tensors, bound.constants, config)
         found = self._cache.get(key)
         if found is not None:
+            cache.count("object_hits")
             return found
-        if not persistent.serves(config):
-            lowering.prepare_run(config)
-            return self._compiled(bound, config)
-        found = self._restored.get(key) or persistent.restore(self, key, config)
+        place = persistent.place_of(self, key, config)
+        if place is None:
+            return self._built(bound, config)
+        found = self._restored.get(place.name)
         if found is not None:
-            self._restored[key] = found
+            cache.count("object_hits")
             return found
-        lowering.prepare_run(config)
+        found = persistent.restore(place, config)
+        if found is not None:
+            self._restored[place.name] = found
+            return found
+        found = self._built(bound, config)
+        persistent.publish(place, found.output_dir)
+        return found
+
+    def _built(self, bound: BoundArguments, config: Any) -> Any:
+        """A compiled artifact whose binaries are about to be built."""
         found = self._compiled(bound, config)
-        persistent.publish(self, key, found.output_dir)
+        cache.count("binary_builds")
         return found
 
     def _compiled(self, bound: BoundArguments, config: Any) -> Any:
@@ -340,7 +361,8 @@ class JITFunction:
 
     def _compile(self, bound: BoundArguments, config: Any) -> Any:
         specialization = Specialization(self)
-        with located_errors():
+        cache.count("generation_builds")
+        with located_errors(), cache.timed("build_ns"):
             program = specialization.run(bound.tensors, bound.constants)
             with lowering.user_names(specialization.aliases):
                 return lowering.compile_program(program, config)

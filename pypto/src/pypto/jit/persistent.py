@@ -2,7 +2,7 @@
 
 Only calls are: ``compile()`` always builds, because its artifact is the caller's to inspect and to edit. A request
 that wants files (dumps, profiles, diagnostics, an output folder) or that depends on something without a stable
-description is compiled as if there were no store. ``PYPTO_CACHE=0`` switches the store off.
+description is compiled as if there were no store. :mod:`pypto.artifact.cache` says whether and where there is one.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import enum
 import hashlib
 import os
 import types
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pypto.artifact import store
+from pypto.artifact import cache, store
+from pypto.artifact.cache import CacheConfig
 from pypto.compile_profiling import get_active_profiler
 from pypto.ir.dtype import DataType
 from pypto.jit.tensor_meta import TensorMeta
@@ -48,52 +50,80 @@ def serves(config: Any) -> bool:
     )
 
 
-def restore(entry: JITFunction, key: tuple, config: Any) -> Any:
-    """The artifact that an earlier process made for ``key``, or None."""
-    name = _stable_name(entry, key)
-    folder = store.lookup(name) if name is not None else None
-    if folder is None:
+@dataclass(frozen=True)
+class Place:
+    """Where the store keeps a request."""
+
+    name: str
+    cache: CacheConfig
+
+
+def place_of(entry: JITFunction, key: tuple, config: Any) -> Place | None:
+    """The place of a request; None, which is counted with its cause, when the store has no part in it.
+
+    Raises:
+        TypeError, ValueError: a wrong cache configuration or environment variable.
+    """
+    settings = cache.settings(config.cache_config if config is not None else None)
+    if not settings.enabled:
+        cache.count("disabled_requests")
         return None
+    if not serves(config) or any(os.environ.get(name) for name in _FRESH) or get_active_profiler() is not None:
+        cache.count("forced_rebuilds")
+        return None
+    try:
+        return Place(_stable_name(entry, key, settings), settings)
+    except _Undescribed as error:
+        cache.count("bypasses", reason=str(error))
+        return None
+
+
+def restore(place: Place, config: Any) -> Any:
+    """The artifact that an earlier process made, or None."""
     from pypto.runtime.compiled_program import CompiledProgram
 
-    try:
-        return CompiledProgram.from_dir(folder, platform=config.platform if config is not None else None)
-    except (OSError, ValueError):
-        return None
+    with cache.timed("lookup_ns"):
+        folder = store.lookup(place.name, place.cache.folder)
+        try:
+            if folder is not None:
+                platform = config.platform if config is not None else None
+                found = CompiledProgram.from_dir(folder, platform=platform)
+                cache.count("ready_hits")
+                return found
+        except (OSError, ValueError):
+            cache.count("invalid_entries")
+    cache.count("misses")
+    return None
 
 
-def publish(entry: JITFunction, key: tuple, artifact: Path) -> None:
-    """Make an artifact available to later processes, if its key has a stable name."""
-    name = _stable_name(entry, key)
-    if name is not None:
-        store.publish(name, artifact)
+def publish(place: Place, artifact: Path) -> None:
+    """Make an artifact available to later processes; nothing is written in a read-only store."""
+    if not place.cache.readonly:
+        store.publish(place.name, artifact, place.cache.folder)
 
 
-def enabled() -> bool:
-    """What ``PYPTO_CACHE`` says; ``ValueError`` for anything but 0 and 1."""
-    value = os.environ.get("PYPTO_CACHE", "1")
-    if value not in ("0", "1"):
-        raise ValueError(f"PYPTO_CACHE must be 0 or 1, got {value!r}")
-    return value == "1"
-
-
-def _stable_name(entry: JITFunction, key: tuple) -> str | None:
-    """A hash of everything that decides the generated code; None when that is not known, or not wanted."""
-    if not enabled() or any(os.environ.get(name) for name in _FRESH) or get_active_profiler() is not None:
-        return None
+def _stable_name(entry: JITFunction, key: tuple, settings: CacheConfig) -> str:
+    """A hash of everything that decides the generated code; :class:`_Undescribed` when that is not known."""
     *request, context = key
     if context:
-        return None
-    try:
-        parts = [_describe(tuple(request))]
-        for function in (entry, *entry.dependencies):
-            if function.extern is not None:
-                return None
-            parts.append(f"{function.kind.name} {function.level} {function.auto_scope}")
-            parts.extend(f"{name}={_describe(value)}" for name, value in function.free_values())
-    except _Undescribed:
-        return None
+        raise _Undescribed("an active PassContext")
+    parts = [_describe(tuple(request)), _extra(settings)]
+    for function in (entry, *entry.dependencies):
+        if function.extern is not None:
+            raise _Undescribed(f"the external kernel '{function.__name__}'")
+        parts.append(f"{function.kind.name} {function.level} {function.auto_scope}")
+        parts.extend(f"{name}={_describe(value)}" for name, value in function.free_values())
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _extra(settings: CacheConfig) -> str:
+    """The fingerprint and the files that the user adds to every name."""
+    digest = hashlib.sha256()
+    for given in map(Path, settings.extra_source_paths):
+        files = sorted(p for p in given.rglob("*") if p.is_file()) if given.is_dir() else [given]
+        for path in files:
+            digest.update(f"{path.relative_to(given.parent)}\0".encode() + path.read_bytes() + b"\0")
+    return f"{settings.extra_fingerprint!r} {digest.hexdigest() if settings.extra_source_paths else ''}"
 
 
 def _describe(value: Any) -> str:
@@ -126,4 +156,4 @@ def _describe_code(value: Any) -> str:
         module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if isinstance(module, str) and isinstance(name, str) and module.partition(".")[0] in _KNOWN_MODULES:
         return f"code {module}:{name}"
-    raise _Undescribed
+    raise _Undescribed(f"a value of type {type(value).__name__}")
