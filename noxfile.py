@@ -67,9 +67,16 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """The performance table, printed and written to bench/latest.json."""
-    install(session)
-    session.run("python", "-m", "pypto_lib.bench", *session.posargs)
+    """The performance tables, printed and written to bench/latest.json; arguments select groups.
+
+    The group ``workspace`` compares ptows with west and plain git.
+    """
+    install(session, "west")
+    groups = session.posargs
+    if groups[:1] != ["workspace"]:
+        session.run("python", "-m", "pypto_lib.bench", *groups)
+    if not groups or groups[0] == "workspace":
+        session.run("python", "tools/bench/compare.py", "--json", "bench/latest.json", *groups[1:])
 
 
 @nox.session

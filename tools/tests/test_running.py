@@ -8,7 +8,7 @@ import threading
 import pytest
 from ptows.graph import draw, find_cycle, in_order, with_dependants
 from ptows.manifest import load
-from ptows.runner.sessions import Ended, run_graph
+from ptows.runner.sessions import Ended, run_command, run_graph
 
 
 def order_of(world) -> list[str]:
@@ -25,6 +25,18 @@ def test_a_session_runs_per_package_in_dependency_order(five):
     assert order.index("pypto_lib") > order.index("pypto")
     assert "testing pypto_lib/tests" in answer.out
     assert (five.root / ".ptows" / "logs" / "tests" / "pypto.log").read_text().count("testing pypto/tests") == 1
+
+
+def test_a_log_can_be_followed_and_need_not_be_writable(tmp_path):
+    log = tmp_path / "logs" / "x.log"
+    code = f"print('before', flush=True)\nwhile 'before' not in open({str(log)!r}).read(): pass\nprint('after')"
+    stop = threading.Event()
+    ended = run_command("x", [sys.executable, "-c", code], tmp_path, log, stop, {})
+    assert ended.state == "passed" and ended.output == log.read_text() == "before\nafter\n"
+    (tmp_path / "file").write_text("")
+    many = [sys.executable, "-c", "print('x' * 200_000)"]
+    ended = run_command("x", many, tmp_path, tmp_path / "file" / "x.log", stop, {})
+    assert ended.state == "passed" and len(ended.output) == 200_001
 
 
 def test_a_failing_package_stops_only_its_dependants(five):

@@ -95,7 +95,8 @@ def _prepare(state: State, manifest: Manifest, session: Session, nox: Sequence[s
     from ptows.sync.holding import state_folder
 
     log = state_folder(manifest.root) / "logs" / session.name / "environment.log"
-    state.console.note(f"preparing the environment of session '{session.name}'")
+    where = log.relative_to(manifest.root)
+    state.console.note(f"preparing the environment of session '{session.name}'; progress is in {where}")
     noxfile = str(manifest.root / "noxfile.py")
     # Sessions that insist on arguments get a harmless one: nothing runs, only installs.
     command = [*nox, "--noxfile", noxfile, "--install-only", "--session", session.name, "--", "."]

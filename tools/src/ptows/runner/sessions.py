@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import threading
@@ -130,7 +131,7 @@ def run_command(
     chunks: list[bytes] = []
     assert process.stdout is not None
     pipe = process.stdout.fileno()
-    reader = threading.Thread(target=lambda: chunks.extend(iter(lambda: os.read(pipe, 65536), b"")), daemon=True)
+    reader = threading.Thread(target=_copy, args=(pipe, chunks, log), daemon=True)
     reader.start()
     while process.poll() is None:
         if stop.wait(0.05):
@@ -139,11 +140,27 @@ def run_command(
     process.wait()
     reader.join(timeout=2)
     output = b"".join(chunks).decode("utf-8", "replace")
-    if log is not None:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_text(output, encoding="utf-8")
     state = PASSED if process.returncode == 0 else NOT_DONE if stop.is_set() else FAILED
     return Ended(name, state, time.monotonic() - started, process.returncode, output=output)
+
+
+def _copy(pipe: int, chunks: list[bytes], log: Path | None) -> None:
+    """Collects what comes through a pipe; the log file can be followed meanwhile.
+
+    A log that cannot be written, on a full disk say, must not stop the command: it would wait for its reader.
+    """
+    stream = None
+    with contextlib.suppress(OSError):
+        if log is not None:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            stream = log.open("wb", buffering=0)
+    while data := os.read(pipe, 65536):
+        chunks.append(data)
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.write(data)
+    if stream is not None:
+        stream.close()
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
