@@ -6,6 +6,8 @@ import subprocess
 import venv
 from pathlib import Path
 
+import pytest
+
 BACKEND = '''
 """A build backend that needs nothing: one wheel with one path file."""
 import base64, hashlib, pathlib, zipfile
@@ -71,3 +73,47 @@ def test_a_wrong_python_is_refused_before_anything_happens(world):
     answer = world.sync()
     assert answer.code == 1 and "the workspace requires >=9.1" in answer.err
     assert not (world.root / ".ptows").exists()
+
+
+@pytest.fixture
+def failing_pip(five, tmp_path, monkeypatch):
+    """An environment whose pip prints what the test wants and fails."""
+
+    def make(said: str) -> None:
+        python = tmp_path / "env" / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        (tmp_path / "said").write_text(said)
+        python.write_text(f"#!/bin/sh\ncat {tmp_path}/said >&2\nexit 1\n")
+        python.chmod(0o755)
+        monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "env"))
+
+    return make
+
+
+def test_a_failed_install_shows_the_lines_that_tell_and_keeps_the_rest(five, failing_pip):
+    failing_pip(
+        "  error: subprocess-exited-with-error\n    x did not run successfully.\n"
+        "      ERROR: Could not find a version that satisfies the requirement hatchling (from versions: none)\n"
+        "      ERROR: No matching distribution found for hatchling from https://me:secret@host/simple\n"
+        "      [end of output]\n  note: This error originates from a subprocess.\n"
+    )
+    answer = five.run("sync")
+    assert answer.code == 1
+    assert "requirement hatchling (from versions: none)" in answer.err and "end of output" not in answer.err
+    assert ".ptows/logs/install.log" in answer.err and "--no-install" in answer.err
+    log = (five.root / ".ptows" / "logs" / "install.log").read_text()
+    assert "end of output" in log and "secret" not in log + answer.err
+
+
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        ("error: externally-managed-environment\n\nx This environment is externally managed\n", "python -m venv .venv"),
+        ("/x/bin/python: No module named pip\n", "-m ensurepip"),
+        ("something odd\n", "something odd"),
+    ],
+)
+def test_what_helps_after_a_failed_install(five, failing_pip, said, advice):
+    failing_pip(said)
+    answer = five.run("sync")
+    assert answer.code == 1 and advice in answer.err

@@ -125,3 +125,14 @@ def test_groups_switch_entries(world):
     assert world.sync("--groups", "+docs").code == 0 and world.head("alpha") == first
     wrong = world.sync("--groups", "+dosc")
     assert wrong.code == 2 and "did you mean 'docs'?" in wrong.err
+
+
+def test_a_dirty_tree_package_is_reported_each_time_and_synchronised(five):
+    assert five.sync().code == 0
+    (five.root / "pypto" / "code.py").write_text("x = 2\n")
+    for _ in range(2):
+        answer = five.sync()
+        assert answer.code == 0 and "uncommitted changes in 'pypto/code.py'" in answer.out
+    assert "nothing to do: 5 entries" in answer.out
+    locked = five.sync("--locked")
+    assert locked.code == 1 and "commit or discard" in locked.err

@@ -50,15 +50,14 @@ def sync(
 def _show(console: Console, report, dry_run: bool) -> None:
     outcomes = report.outcomes
     waiting = [outcome for outcome in outcomes if outcome.state.startswith("would")]
-    if report.is_quiet and not waiting and not console.verbose:
-        if not console.quiet:
-            many = "1 entry is" if len(outcomes) == 1 else f"{len(outcomes)} entries are"
-            console.print(f"nothing to do: {many} as the manifest says")
-        return
-    shown = outcomes if console.verbose else [o for o in outcomes if o.state not in ("kept", "verified")]
+    is_done = report.is_quiet and not waiting
+    shown = outcomes if console.verbose else [o for o in outcomes if o.detail or o.state not in ("kept", "verified")]
     if not console.quiet:
         rows = [(o.entry, o.state, o.before[:12], o.after[:12], o.detail) for o in shown]
         console.table(("entry", "state", "was", "is", "note"), rows)
+        if is_done:
+            many = "1 entry is" if len(outcomes) == 1 else f"{len(outcomes)} entries are"
+            console.print(f"nothing to do: {many} as the manifest says")
         if report.installed:
             console.print("installed: " + ", ".join(report.installed))
         if report.lock_written:

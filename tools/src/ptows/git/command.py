@@ -43,6 +43,21 @@ _SETTINGS = {
 _PROGRESS = re.compile(
     r"(Receiving objects|Resolving deltas|Updating files|Counting objects|Compressing objects):\s+(\d+)%"
 )
+#: What git says, and what helps.
+_HINTS = (
+    (
+        re.compile(r"could not resolve host|unable to (connect|look up)|connection (refused|timed out)", re.IGNORECASE),
+        "check the network and the URL, then sync again",
+    ),
+    (
+        re.compile(r"terminal prompts disabled|authentication failed|permission denied \(publickey", re.IGNORECASE),
+        "set up a credential helper or an SSH key (git help credentials), then sync again",
+    ),
+    (
+        re.compile(r"repository '?.*'? (does not exist|not found)|does not appear to be a git repo", re.IGNORECASE),
+        "check the URL in the manifest, and that you may read it",
+    ),
+)
 #: Seconds without a word from a transfer after which its remote counts as dead.
 STALL_SECONDS = float(os.environ.get("PTOWS_STALL_SECONDS", "120"))
 
@@ -60,7 +75,7 @@ class GitError(PtowsError):
         if folder is not None and _is_full(folder):
             super().__init__(f"{shown} (no space left on the disk)", "make room, then sync again")
         else:
-            super().__init__(shown)
+            super().__init__(shown, next((hint for pattern, hint in _HINTS if pattern.search(output)), ""))
         self.code = code
         self.output = output
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +17,8 @@ from ptows.project import Environment, Project, install_state, read_project
 from ptows.redact import redact
 
 _RECORD = "installed.json"
+#: Lines of the installer that say what is wrong, among those that say that something is.
+_TELLING = re.compile(r"ERROR: (?!Failed to build|Command errored)|error: (?!subprocess-exited)|[A-Z]\w+Error: ")
 
 
 @dataclass(frozen=True)
@@ -69,11 +73,25 @@ def install(items: Sequence[Wanted], root: Path, state: Path, environment: Envir
         command += ["--editable", f"./{item.entry.path}"]
     done = subprocess.run(command, cwd=root, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode:
-        said = redact(done.stderr or done.stdout).strip().splitlines()
-        if any("No module named pip" in line for line in said):
-            raise PtowsError(f"{environment.python} has no pip", f"run: {environment.python} -m ensurepip")
-        raise PtowsError("installing the packages failed: " + "\n  ".join(said[-12:]), "or sync with --no-install")
+        raise _failure(redact(done.stderr or done.stdout), state, environment)
     remember([item.entry for item in items], root, state, environment)
+
+
+def _failure(said: str, state: Path, environment: Environment) -> PtowsError:
+    """What the installer said in a few lines; all of it goes to a log."""
+    if "No module named pip" in said:
+        return PtowsError(f"{environment.python} has no pip", f"run: {environment.python} -m ensurepip")
+    if "externally-managed-environment" in said:
+        hint = "make an environment: python -m venv .venv && . .venv/bin/activate"
+        return PtowsError(f"the Python in {environment.prefix} belongs to the system", hint)
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    telling = [line for line in lines if _TELLING.match(line)]
+    log = state / "logs" / "install.log"
+    with contextlib.suppress(OSError):
+        log.parent.mkdir(exist_ok=True)
+        log.write_text(said, encoding="utf-8")
+    what = "installing the packages failed:\n  " + "\n  ".join(list(dict.fromkeys(telling))[:4] or lines[-4:])
+    return PtowsError(what, f"all of it is in {log}; ptows sync --no-install leaves the environment alone")
 
 
 def remember(packages: Sequence[Entry], root: Path, state: Path, environment: Environment) -> None:

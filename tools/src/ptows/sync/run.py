@@ -20,6 +20,7 @@ from ptows.specifier import matches
 from ptows.sync import install
 from ptows.sync.entry import Outcome, sync_entry
 from ptows.sync.holding import holding, state_folder
+from ptows.sync.plan import some
 from ptows.sync.workers import default_jobs, in_parallel
 
 
@@ -139,7 +140,7 @@ def _check_locked(manifest: Manifest, trees: dict[str, TreeState], previous: loc
         found.append("the text of the file differs")
     if found:
         what = f"{lock.FILE} does not match:\n  " + "\n  ".join(found)
-        raise PtowsError(what, "nothing was changed; to accept the present state: ptows lock")
+        raise PtowsError(what, "nothing was changed; commit or discard changes, and accept the rest with: ptows lock")
 
 
 def _sync_git(manifest: Manifest, entries: Sequence[Entry], options: Options, watcher: Watcher, report: Report) -> None:
@@ -174,8 +175,7 @@ def _verify(manifest: Manifest, chosen: Sequence[Entry], trees: dict[str, TreeSt
             report.outcomes.append(Outcome(entry.name, "drift", detail=different, advice=f"ptows pin {entry.name}"))
         elif not entry.is_git:
             state = trees[entry.path]
-            count = len(state.changed)
-            detail = f"{count} uncommitted change{'s' if count > 1 else ''}" if count else ""
+            detail = f"uncommitted changes in {some(state.changed)}" if state.changed else ""
             report.outcomes.append(Outcome(entry.name, "verified", state.digest, state.digest, detail))
 
 
