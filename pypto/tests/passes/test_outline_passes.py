@@ -91,3 +91,19 @@ def test_remaining_regions_fail_verification():
     before = run(opaque(REGION.format("") + "return o"), *FRONT)
     found = passes.PropertyVerifierRegistry.verify(passes.IRPropertySet([passes.IRProperty.SplitIncoreOrch]), before)
     assert len(found) == 1 and "InCore" in found[0].message
+
+
+@pytest.mark.parametrize("binding", ["", "o = "], ids=["bare", "bound"])
+def test_a_store_inside_a_loop_of_regions_is_seen_after_the_loop(binding):
+    body = f"""
+for i in pl.range(4):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        t = pl.load(x, [i * 4, 0], [4, 64])
+        {binding}pl.store(t, [i * 4, 0], o)
+return o
+"""
+    after = run(opaque(body), *OUTLINE)
+    loop, result = ir.flatten_to_stmts(after.get_function("main").body)
+    inside = {id(v) for s in ir.flatten_to_stmts(loop.body) for v in ir.collect_def_vars(s)}
+    assert id(result.value[0]) not in inside, text(after)
+    assert calls(after, "main") == ["main_incore_0"]

@@ -10,7 +10,7 @@ from pypto.ir.enums import FunctionType, Level, Role
 from pypto.ir.expr import Call, ConstInt, Expr, GlobalVar, Var
 from pypto.ir.node import make
 from pypto.ir.program import Function
-from pypto.ir.types import ScalarType, ShapedType, TupleType, Type, UnknownType
+from pypto.ir.types import DistributedTensorType, ScalarType, ShapedType, TupleType, Type, UnknownType
 from pypto.language.parser.base import ParserBase
 from pypto.language.parser.context import Signature, signature_of
 from pypto.language.parser.diagnostics import (
@@ -108,6 +108,11 @@ class CallsMixin(ParserBase):
                 hint="The split comes from the mode of the region",
             )
         value = self.parse_expression(node.args[0])
+        if isinstance(value.type, DistributedTensorType):
+            raise self.fail(
+                ParserSyntaxError, f"{path}() takes a plain value of the kernel, not a distributed tensor",
+                node.args[0], hint="Load the window first",
+            )  # fmt: skip
         name = path.rsplit(".", 1)[1]
         where = "tile" if type(value.type).__name__ == "TileType" else "tensor"
         return self.call_operator(f"{where}.{name}", [value], {"split": int(split)}, node)

@@ -365,9 +365,10 @@ class Outliner(IRMutator):
         new_vars = [self._result_var(var, target) for var, target in results]
         stmts = self._bind(call, new_vars, task_id, submit, scope)
         for (var, target), new in zip(results, new_vars):
-            self.var_map[var] = new
             if target is not None:
                 self._rename_locally(target, new)
+            if var is not target:  # a bare store names its target itself
+                self.var_map[var] = new
         if scope.leading_comments and stmts:
             attach_leading_comments(stmts[0], list(scope.leading_comments))
         return seq(stmts, scope.span)
