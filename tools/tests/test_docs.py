@@ -47,10 +47,26 @@ def test_both_pages_have_the_same_shape():
         assert len(counts) == 1, pattern
 
 
-def test_every_refusal_of_the_program_is_in_the_table(page):
-    source = (ROOT / "tools/src/ptows/sync/plan.py").read_text(encoding="utf-8")
-    for words in ("on no remote", "would be overwritten", "could run code", "is going on", "without commits"):
-        assert words in source and words in page
+REFUSALS = {
+    "sync/plan.py": ["on no remote", "would be overwritten", "could run code", "is going on", "without commits"],
+    "sync/entry.py": ["is not present and --offline is set", "not present and --offline is set"],
+    "sync/journal.py": ["files changed after an interrupted sync", "another git is working in", "still works in"],
+    "sync/holding.py": ["the workspace is being synchronised by"],
+    "sync/run.py": ["--locked needs full commit hashes", "this is Python", "does not exist", "does not match"],
+    "sync/install.py": ["installing the packages failed", "belongs to the system"],
+    "git/command.py": ["no space left", "the remote said nothing for"],
+    "git/transfer.py": ["does not exist at"],
+    "lock.py": ["is damaged", "has schema"],
+    "manifest/schema.py": ["schema version"],
+    "vendor.py": ["files in the way of the new content"],
+}
+
+
+@pytest.mark.parametrize("file", REFUSALS)
+def test_every_refusal_of_the_program_is_in_the_table(page, file):
+    source = (ROOT / "tools/src/ptows" / file).read_text(encoding="utf-8")
+    for words in REFUSALS[file]:
+        assert words in source and words in page, words
 
 
 def test_versions_in_the_code_are_those_of_the_packages():

@@ -24,6 +24,7 @@ def test_a_session_runs_per_package_in_dependency_order(five):
     assert order.index("pypto") > max(order.index("ptoas_bridge"), order.index("simpler_runtime"))
     assert order.index("pypto_lib") > order.index("pypto")
     assert "testing pypto_lib/tests" in answer.out
+    assert "pypto: started; progress is in .ptows/logs/tests/pypto.log" in answer.err
     assert (five.root / ".ptows" / "logs" / "tests" / "pypto.log").read_text().count("testing pypto/tests") == 1
 
 

@@ -58,7 +58,9 @@ def drive(
 
     def work(entry: Entry) -> Ended:
         facts = {"PTOWS_PACKAGE": entry.name, "PTOWS_PACKAGE_PATH": entry.path}
-        return run_command(entry.name, commands[entry.name], manifest.root, logs / f"{entry.name}.log", stop, facts)
+        log = logs / f"{entry.name}.log"
+        console.note(f"{entry.name}: started; progress is in {log.relative_to(manifest.root)}")
+        return run_command(entry.name, commands[entry.name], manifest.root, log, stop, facts)
 
     def done(ended: Ended) -> None:
         if not console.json and ended.output and (not console.quiet or ended.state != sessions.PASSED):
