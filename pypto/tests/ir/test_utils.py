@@ -1,5 +1,7 @@
 """Substitution, cloning, yields, parents, calls, default memory, view semantics."""
 
+import math
+
 import pytest
 from pypto.ir import tensor_view_semantics as views
 from pypto.ir.callers import caller_warning_stacklevel, span_or_capture, warn_caller
@@ -158,3 +160,20 @@ def test_distributed_configurations_are_checked(options, text):
     assert ir.DistributedConfig() == ir.DistributedConfig(device_ids=[0], runtime="tensormap_and_ringbuffer")
     with pytest.raises(ValueError, match=text):
         ir.DistributedConfig(**options)
+
+
+@pytest.mark.parametrize(
+    ("shape", "layout", "strides"),
+    [
+        ((8, 16), "ND", [16, 1]), ((4, 4, 8), "ND", [32, 8, 1]), ((4, 8), "DN", [1, 4]), ((2, 4, 8), "DN", [32, 1, 4]),
+        ((), "ND", []),
+    ],
+)  # fmt: skip
+def test_extents_of_views_may_be_numbers(shape, layout, strides):
+    layout = ir.TensorLayout[layout]
+    assert [s.value for s in views.build_logical_strides_from_layout(shape, layout)] == strides
+    assert views.is_canonical_view(shape, strides, layout)
+    assert views.compute_shape_product(shape) == math.prod(shape)
+    if shape:
+        assert views.derive_layout_from_strides(shape, strides) is layout
+        assert not views.is_canonical_view(shape, [0] * len(shape), layout)

@@ -8,7 +8,7 @@ from pypto.errors import user_error
 from pypto.ir.dtype import DataType
 from pypto.ir.enums import TensorLayout
 from pypto.ir.expr import ConstInt, Expr, Mul
-from pypto.ir.types import TensorView
+from pypto.ir.types import TensorView, dims
 
 DYNAMIC = -1
 
@@ -23,7 +23,7 @@ def _product(a: Expr, b: Expr) -> Expr:
     return Mul(a, b, DataType.INDEX, a.span)
 
 
-def build_logical_strides_from_layout(shape: Sequence[Expr], layout: TensorLayout) -> list[Expr]:
+def build_logical_strides_from_layout(shape: Sequence[Expr | int], layout: TensorLayout) -> list[Expr]:
     """Packed strides in elements; ``[]`` for rank 0.
 
     ND is row-major. DN keeps the two innermost dimensions column-major and the outer ones row-major.
@@ -31,6 +31,7 @@ def build_logical_strides_from_layout(shape: Sequence[Expr], layout: TensorLayou
     Raises:
         ValueError: a layout without flat strides (NZ), or DN with a rank below 2.
     """
+    shape = dims(shape)
     rank = len(shape)
     if layout not in (TensorLayout.ND, TensorLayout.DN):
         raise user_error(f"layout {layout.name} has no flat strides (NZ layouts belong to tiles)")
@@ -53,7 +54,7 @@ def build_logical_strides_from_layout(shape: Sequence[Expr], layout: TensorLayou
 
 
 def check_canonical_view(
-    shape: Sequence[Expr], stride: Sequence[Expr], layout: TensorLayout, relaxed_symbolic: bool = True
+    shape: Sequence[Expr | int], stride: Sequence[Expr | int], layout: TensorLayout, relaxed_symbolic: bool = True
 ) -> tuple[bool, str]:
     """Whether ``stride`` is packed for ``layout``, or wider as in a sub-view.
 
@@ -66,6 +67,7 @@ def check_canonical_view(
     Returns:
         ``(True, "")``, or False with the reason.
     """
+    shape, stride = dims(shape), dims(stride)
     rank = len(shape)
     if layout not in (TensorLayout.ND, TensorLayout.DN):
         return False, f"layout {layout.name}: NZ layouts have no canonical tensor strides"
@@ -117,13 +119,13 @@ def _less(a: Expr, b: Expr) -> bool | None:
 
 
 def is_canonical_view(
-    shape: Sequence[Expr], stride: Sequence[Expr], layout: TensorLayout, relaxed_symbolic: bool = True
+    shape: Sequence[Expr | int], stride: Sequence[Expr | int], layout: TensorLayout, relaxed_symbolic: bool = True
 ) -> bool:
     """The answer of :func:`check_canonical_view` without the reason."""
     return check_canonical_view(shape, stride, layout, relaxed_symbolic)[0]
 
 
-def derive_layout_from_strides(shape: Sequence[Expr], stride: Sequence[Expr]) -> TensorLayout | None:
+def derive_layout_from_strides(shape: Sequence[Expr | int], stride: Sequence[Expr | int]) -> TensorLayout | None:
     """ND or DN, whichever the strides are canonical for (ND first); None for neither and for rank 0."""
     if not shape or len(shape) != len(stride):
         return None
@@ -133,15 +135,15 @@ def derive_layout_from_strides(shape: Sequence[Expr], stride: Sequence[Expr]) ->
     return None
 
 
-def canonicalize_view(shape: Sequence[Expr], layout: TensorLayout) -> TensorView:
+def canonicalize_view(shape: Sequence[Expr | int], layout: TensorLayout) -> TensorView:
     """The packed view of a shape; ValueError as in :func:`build_logical_strides_from_layout`."""
     return TensorView(build_logical_strides_from_layout(shape, layout), layout)
 
 
-def compute_shape_product(shape: Sequence[Expr]) -> int:
+def compute_shape_product(shape: Sequence[Expr | int]) -> int:
     """Number of elements, -1 when an extent is dynamic."""
     product = 1
-    for dim in shape:
+    for dim in dims(shape):
         if type(dim) is not ConstInt or dim.value < 0:
             return DYNAMIC
         product *= dim.value

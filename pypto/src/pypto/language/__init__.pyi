@@ -94,6 +94,7 @@ from pypto.language.op import arange as arange
 from pypto.language.op import assemble as assemble
 from pypto.language.op import batch_matmul as batch_matmul
 from pypto.language.op import cast as cast
+from pypto.language.op import ci as ci
 from pypto.language.op import cmp as cmp
 from pypto.language.op import cmps as cmps
 from pypto.language.op import col_argmax as col_argmax
@@ -332,6 +333,7 @@ __all__ = [
     "at",
     "batch_matmul",
     "cast",
+    "ci",
     "cluster",
     "cmp",
     "cmps",

@@ -19,6 +19,7 @@ from pypto.language.op.system_ops import tpop_from_aiv as tpop_from_aiv
 from pypto.language.op.system_ops import tpush_to_aic as tpush_to_aic
 from pypto.language.op.system_ops import tpush_to_aiv as tpush_to_aiv
 from pypto.language.op.tensor_ops import arange as arange
+from pypto.language.op.tensor_ops import ci as ci
 from pypto.language.op.tensor_ops import create_l1 as create_l1
 from pypto.language.op.tensor_ops import create as create_tensor
 from pypto.language.op.tensor_ops import dim as dim
@@ -163,6 +164,7 @@ __all__ = [
     "assemble",
     "batch_matmul",
     "cast",
+    "ci",
     "cmp",
     "cmps",
     "col_argmax",

@@ -13,7 +13,7 @@ TILE: dict[str, str] = {
 TENSOR: dict[str, str] = {
     name: name
     for name in (
-        "full", "dim", "scatter", "gather", "paged_gather", "random", "arange", "create_l1", "get_block_idx",
+        "full", "dim", "scatter", "gather", "paged_gather", "random", "arange", "ci", "create_l1", "get_block_idx",
         "get_block_num", "get_subblock_idx", "expand_clone", "sort",
     )
 } | {"create_tensor": "create"}  # fmt: skip
