@@ -344,6 +344,7 @@ class JITFunction:
 
     def _built(self, bound: BoundArguments, config: Any) -> Any:
         """A compiled artifact whose binaries are about to be built."""
+        lowering.prepare_run(config)
         found = self._compiled(bound, config)
         cache.count("binary_builds")
         return found
