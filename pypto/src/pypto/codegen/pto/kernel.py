@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import msgspec
 
 from pypto.backend import BackendHandler
+from pypto.codegen.pto.slots import SlottedAllocation, describe, is_slotted, slot_of
 from pypto.codegen.pto.types import (
     dtype_text,
     layout_text,
@@ -23,7 +24,7 @@ from pypto.codegen.pto.types import (
 )
 from pypto.codegen.writer import NameTable, kernel_symbol
 from pypto.errors import InternalError, user_error
-from pypto.ir import AssignStmt, Expr, Function, IfStmt, Span, TensorLayout, TensorType, TileType, Var
+from pypto.ir import AssignStmt, DataType, Expr, Function, IfStmt, Span, TensorLayout, TensorType, TileType, Var
 from pypto.ir.expr import ConstInt, const_index
 from pypto.ir.span import UNKNOWN_SPAN
 from pypto.ir.types import CommCtxType, ScalarType
@@ -83,6 +84,7 @@ class KernelEmitter:
         self.tensors: dict[Var, TensorRef] = {}
         self.arrays: dict[Var, str] = {}
         self.popped: dict[Var, dict] = {}
+        self.slotted: dict[Expr, SlottedAllocation] = {}
         self.params: list[tuple[str, str]] = []
         self.hidden_params: list[tuple[str, str]] = []
         self._number = 0
@@ -182,7 +184,9 @@ class KernelEmitter:
         """Tile addresses in order of allocation, then extents and strides of all tensor parameters."""
         if self.emit_tile_addr:
             for tile in placed_tiles(self.function):
-                self.int_const(tile_address(tile), "i64")
+                address = tile_address(tile)
+                if address is not None:
+                    self.int_const(address, "i64")
         for param in self.function.params:
             if isinstance(param.type, TensorType):
                 view = param.type.tensor_view
@@ -314,17 +318,45 @@ class KernelEmitter:
 
     def alloc_tile(self, var: Var, span: Span, *, physical_valid: bool = False) -> TileHandle:
         """``alloc_tile`` for a variable at the current place."""
-        from pypto.codegen.pto.scalars import index_value
+        from pypto.codegen.pto.scalars import index_value, typed_value
 
         tile: TileType = var.type
+        if not self.emit_tile_addr and is_slotted(tile):
+            return self._slot(var, span)
         valid = self.physical_extents(tile) if physical_valid else self.valid_extents(tile)
         rows, cols = (index_value(self, extent, span=span) for extent in valid)
         address = tile_address(tile) if self.emit_tile_addr else None
         name = self.fresh(var.name_hint)
         kind = tile_buf_text(tile)
-        at = "" if address is None else f"addr = {self.int_const(address, 'i64')} "
+        place = None if address is None else self.int_const(address, "i64")
+        if place is None and self.emit_tile_addr and tile.memref is not None:  # a slot that is chosen at run time
+            place = typed_value(self, tile.memref.byte_offset_, DataType.INT64, span=span)
+        at = "" if place is None else f"addr = {place} "
         self.line(f"{name} = pto.alloc_tile {at}valid_row = {rows} valid_col = {cols} : {kind}", span)
         handle = self.tiles[var] = TileHandle(name, kind, tile, valid, address)
+        return handle
+
+    def _slot(self, var: Var, span: Span) -> TileHandle:
+        """``multi_tile_get`` for a variable in a slot of an allocation, which is declared at the head once."""
+        from pypto.codegen.pto.scalars import index_value
+
+        tile: TileType = var.type
+        base = tile.memref.base_
+        known = self.slotted.get(base)
+        found = describe(tile, known, "", span)
+        index = index_value(self, slot_of(tile, var, span), span=span)
+        if known is None:
+            self.slotted[base] = found
+            found.name = self.fresh(f"{base.name_hint}_mb")
+            rows, cols = (self.index_const(extent.value) for extent in self.valid_extents(tile))
+            with self.in_head():
+                self.line(
+                    f"{found.name} = pto.alloc_multi_tile valid_row = {rows} valid_col = {cols} : {found.kind}",
+                    self.function.span,
+                )
+        name = self.fresh(var.name_hint)
+        self.line(f"{name} = pto.multi_tile_get {found.name}[{index}] : {found.kind} -> {found.slot}", span)
+        handle = self.tiles[var] = TileHandle(name, found.slot, tile, self.valid_extents(tile), None)
         return handle
 
     @staticmethod
@@ -387,13 +419,11 @@ def _escaped(text: str) -> str:
 
 
 def tile_address(tile: TileType) -> int | None:
-    """Byte address of a placed tile, None when it has no MemRef."""
+    """Byte address of a placed tile, None when it has no MemRef or its slot is chosen at run time."""
     if tile.memref is None:
         return None
     offset = tile.memref.byte_offset_
-    if not isinstance(offset, ConstInt):
-        raise InternalError(f"tile address must be constant at code generation, got {offset}")
-    return offset.value
+    return offset.value if isinstance(offset, ConstInt) else None
 
 
 class _PlacedTiles(IRVisitor):

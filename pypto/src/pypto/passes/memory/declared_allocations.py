@@ -52,8 +52,8 @@ class DeclaredAllocations:
             raise user_error(f"allocation '{name}' needs at least one slot, got {slots}", span=var.span)
         if slots == 1 and active_memory_planner() is MemoryPlanner.PTOAS:
             raise user_error(
-                f"allocation '{name}': a single-slot declaration cannot be kept under memory_planner=PTOAS, where the "
-                "assembler places tiles; remove the declaration, give it slots, or use the PYPTO planner",
+                f"allocation '{name}': a single-slot declared allocation cannot be kept under memory_planner=PTOAS, "
+                "where the assembler places tiles; remove the declaration, give it slots, or use the PYPTO planner",
                 span=var.span,
             )
         size = shaped_bytes(kind)
