@@ -160,6 +160,22 @@ def test_hifloat8(isa):
     assert np.array_equal(np.abs(back - points), distance)
 
 
+def test_hifloat8_takes_the_larger_number_half_way_between_two(isa):
+    table = np.array([hifloat8(c) for c in range(128)], dtype=np.float64)
+    numbers = np.unique(np.append(table[np.isfinite(table)], 49152.0))  # 1.5 * 2**15 has the code of infinity
+    middles = (numbers[1:] + numbers[:-1]) / 2
+    upper = np.where(numbers[1:] == 49152.0, np.inf, numbers[1:])
+    for sign in (1, -1):
+        points = (sign * middles).astype(np.float32)
+        back = isa("decode_hif8_all", isa("encode_hif8_all", points, np.uint8), np.float32)
+        assert np.array_equal(back, (sign * upper).astype(np.float32))
+        below = np.nextafter(points, np.float32(0))
+        back = isa("decode_hif8_all", isa("encode_hif8_all", below, np.uint8), np.float32)
+        assert np.array_equal(back, (sign * numbers[:-1]).astype(np.float32))
+    wide = np.array([40960, np.nextafter(np.float32(40960), np.float32(0)), 1e9, -np.inf], dtype=np.float32)
+    assert isa("encode_hif8_all", wide, np.uint8).tolist() == [0x6F, 0x6E, 0x6F, 0xEF]
+
+
 def test_pairs_hold_the_even_element_in_the_low_nibble(isa):
     table = CODES[:16].view(FORMATS["e2m1"]).astype(np.float32)
     low, high = np.meshgrid(table, table)

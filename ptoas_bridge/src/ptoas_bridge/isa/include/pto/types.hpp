@@ -174,7 +174,8 @@ inline uint8_t encode_hif8(float value) {
     if (value != value) return 0x80;
     const uint8_t sign = static_cast<uint8_t>((bit_cast<uint32_t>(value) >> 24) & 0x80);
     const float magnitude = __builtin_fabsf(value);
-    if (magnitude > 40960.0f) return sign | 0x6f;
+    // 40960 lies half way between the largest number and what would be the next one, whose code means infinity.
+    if (magnitude >= 40960.0f) return sign | 0x6f;
     // Magnitudes do not ascend with the code: search all of them, half away from zero on ties.
     int best = 0;
     float best_distance = magnitude;
