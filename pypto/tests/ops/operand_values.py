@@ -5,10 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pypto.ir import DataType, MemorySpace, ScalarType, TensorLayout, TensorType, TensorView, TileType, TileView, Var
+from pypto.ir import (
+    ConstInt,
+    DataType,
+    DistributedTensorType,
+    MakeTuple,
+    MemorySpace,
+    ScalarType,
+    TensorLayout,
+    TensorType,
+    TensorView,
+    TileType,
+    TileView,
+    Var,
+)
 
 FP16, FP32, BF16 = DataType.FP16, DataType.FP32, DataType.BF16
 INT8, INT16, INT32, UINT8, INDEX = DataType.INT8, DataType.INT16, DataType.INT32, DataType.UINT8, DataType.INDEX
+INT64, UINT32, BOOL, FP4 = DataType.INT64, DataType.UINT32, DataType.BOOL, DataType.FP4
 
 
 def tile(
@@ -36,6 +50,16 @@ def tensor(shape: Sequence[Any], dtype: DataType = FP32, valid: Sequence[Any] | 
 
 def scalar(dtype: DataType = INDEX, name: str = "n") -> Var:
     return Var(name, ScalarType(dtype))
+
+
+def window(shape: Sequence[Any], dtype: DataType = FP32, name: str = "w") -> Var:
+    """A window-bound tensor."""
+    return Var(name, DistributedTensorType(shape, dtype))
+
+
+def indices(*values: Any) -> MakeTuple:
+    """A shape or offset operand of an IR call."""
+    return MakeTuple([ConstInt(v, INDEX) if isinstance(v, int) else v for v in values])
 
 
 def numbers(dims: Sequence[Any]) -> list[Any]:

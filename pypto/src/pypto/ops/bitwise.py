@@ -11,14 +11,15 @@ from pypto.ops import torch_values as T
 from pypto.ops.kinds import Element, Tensor, Tile
 from pypto.ops.memory_specs import BOTH, VEC_SCALAR_VEC, row_major, vec
 from pypto.ops.registry import op
-from pypto.ops.rules import common_region, elementwise_tiles, fresh_like, fresh_tensor, require, require_same_dtype
+from pypto.ops.rules import common_region, elementwise_tiles, fresh_like, fresh_tensor, require
 
 NOT_DTYPES = (DataType.INT16, DataType.UINT16)
 
 
 def _require_integer(name: str, operand: Any, what: str) -> None:
+    """Reject floats; ``what`` is the level with its article, as the catalogue words it."""
     if not operand.type.dtype.is_int():
-        raise ValueError(f"{name} requires an integer {what} dtype, but got {operand.type.dtype}")
+        raise ValueError(f"{name} requires {what} dtype, but got {operand.type.dtype}")
 
 
 def _require_integer_scalar(name: str, scalar: Any) -> None:
@@ -33,14 +34,14 @@ def _require_count(name: str, scalar: Any) -> None:
 
 
 def _tile_pair(name: str, lhs: Any, rhs: Any) -> Type:
-    _require_integer(name, lhs, "tile")
-    _require_integer(name, rhs, "tile")
+    _require_integer(name, lhs, "integer tile")
+    _require_integer(name, rhs, "integer tile")
     return elementwise_tiles(name, lhs, rhs)
 
 
 def _tensor_pair(name: str, lhs: Any, rhs: Any) -> None:
-    _require_integer(name, lhs, "tensor")
-    _require_integer(name, rhs, "tensor")
+    _require_integer(name, lhs, "an integer tensor")
+    _require_integer(name, rhs, "an integer tensor")
     left, right = lhs.type.shape, rhs.type.shape
     if len(left) != len(right) or any(S.provably_different(x, y) for x, y in zip(left, right)):
         raise ValueError(
@@ -57,7 +58,7 @@ def _logical(leaf: str, torch: Any, symbol: str) -> None:
         return _tile_pair(f"tile.{leaf}", lhs, rhs)
 
     def tile_scalar(lhs: Tile, rhs: Element) -> Type:
-        _require_integer(f"tile.{leaf}s", lhs, "tile")
+        _require_integer(f"tile.{leaf}s", lhs, "integer tile")
         _require_integer_scalar(f"tile.{leaf}s", rhs)
         return fresh_like(lhs)
 
@@ -67,7 +68,7 @@ def _logical(leaf: str, torch: Any, symbol: str) -> None:
         return fresh_tensor(lhs.type.shape, dtype, common_region(lhs, rhs))
 
     def tensor_scalar(lhs: Tensor, rhs: Element) -> Type:
-        _require_integer(f"tensor.{leaf}s", lhs, "tensor")
+        _require_integer(f"tensor.{leaf}s", lhs, "an integer tensor")
         _require_integer_scalar(f"tensor.{leaf}s", rhs)
         return fresh_like(lhs)
 
@@ -93,11 +94,26 @@ def _xor_value(lhs: Any, rhs: Any, tmp: Any = None) -> Any:
 _XORS_VALUE = T.scalar_like(lambda a, b: a ^ b)
 
 
+def _check_scratch(name: str, result: Any, tmp: Any) -> None:
+    """Scratch of the element type and the shape of the result."""
+    have = tmp.type
+    if have.dtype != result.dtype:
+        raise ValueError(f"{name} requires tmp of dtype {result.dtype} like the result, but got {have.dtype}")
+    if len(have.shape) != len(result.shape) or any(
+        S.provably_different(a, b) for a, b in zip(have.shape, result.shape)
+    ):
+        raise ValueError(
+            f"{name} requires tmp of shape {S.shape_text(result.shape)} like the result, but got "
+            f"{S.shape_text(have.shape)}"
+        )
+
+
 @op("tile.xor", family="bitwise", memory=vec(3), layouts=row_major(3), backends=BOTH, pto="pto.txor", torch=_xor_value)
 def tile_xor(lhs: Tile, rhs: Tile, tmp: Tile) -> Type:
     """``lhs ^ rhs`` of integers; ``tmp`` is scratch of the element type and shape of the result."""
-    require_same_dtype("tile.xor", lhs, tmp, "lhs", "tmp")
-    return _tile_pair("tile.xor", lhs, rhs)
+    result = _tile_pair("tile.xor", lhs, rhs)
+    _check_scratch("tile.xor", result, tmp)
+    return result
 
 
 @op(
@@ -106,9 +122,9 @@ def tile_xor(lhs: Tile, rhs: Tile, tmp: Tile) -> Type:
 )  # fmt: skip
 def tile_xors(lhs: Tile, rhs: Element, tmp: Tile) -> Type:
     """``lhs ^ rhs`` with a scalar; ``tmp`` is scratch of the element type and shape of the result."""
-    _require_integer("tile.xors", lhs, "tile")
+    _require_integer("tile.xors", lhs, "integer tile")
     _require_integer_scalar("tile.xors", rhs)
-    require_same_dtype("tile.xors", lhs, tmp, "lhs", "tmp")
+    _check_scratch("tile.xors", lhs.type, tmp)
     return fresh_like(lhs)
 
 
@@ -122,7 +138,7 @@ def tensor_xor(lhs: Tensor, rhs: Tensor) -> Type:
 @op("tensor.xors", family="tensor_bitwise", torch=_XORS_VALUE, converts_to="custom")
 def tensor_xors(lhs: Tensor, rhs: Element) -> Type:
     """``lhs ^ rhs`` with a scalar; the result is fully valid."""
-    _require_integer("tensor.xors", lhs, "tensor")
+    _require_integer("tensor.xors", lhs, "an integer tensor")
     _require_integer_scalar("tensor.xors", rhs)
     return fresh_tensor(lhs.type.shape, lhs.type.dtype)
 
@@ -161,7 +177,7 @@ def _shift(leaf: str, torch: Any, symbol: str) -> None:
 
     def tile_scalar(lhs: Tile, rhs: Element) -> Type:
         name = f"tile.{leaf}s"
-        _require_integer(name, lhs, "tile")
+        _require_integer(name, lhs, "integer tile")
         _require_integer_scalar(name, rhs)
         if leaf == "shr":
             _require_count(name, rhs)
@@ -173,7 +189,7 @@ def _shift(leaf: str, torch: Any, symbol: str) -> None:
 
     def tensor_scalar(lhs: Tensor, rhs: Element) -> Type:
         name = f"tensor.{leaf}s"
-        _require_integer(name, lhs, "tensor")
+        _require_integer(name, lhs, "an integer tensor")
         _require_integer_scalar(name, rhs)
         _require_count(name, rhs)
         return fresh_like(lhs)

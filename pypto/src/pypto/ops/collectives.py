@@ -180,6 +180,10 @@ def all_to_all_v(input: Tensor, target: Tensor, signal: Tensor, send_counts: Ten
     require(
         len(received.shape) == 2 and S.const(received.shape[1]) == 1, f"{name}: recv_counts second dimension must be 1"
     )
+    require(
+        not S.provably_different(received.shape[0], shape[0]),
+        f"{name}: recv_counts dim 0 ({S.dim_text(received.shape[0])}) must equal signal dim 0 ({ranks})",
+    )
     return target.type
 
 

@@ -42,10 +42,6 @@ def mask_type(shape: Any, valid: Any) -> Type:
     return fresh_tile((*shape[:-1], columns), DataType.UINT8, (*valid[:-1], S.ceil_div(valid[-1], 8)))
 
 
-def _check_mode(name: str, cmp_type: int) -> None:
-    require(0 <= cmp_type < 6, f"{name} requires cmp_type 0 eq, 1 ne, 2 lt, 3 le, 4 gt or 5 ge, but got {cmp_type}")
-
-
 def _compare_packed(lhs: Any, rhs: Any, cmp_type: int = 0) -> Any:
     return T.pack_bits(T.COMPARE[cmp_type](lhs, rhs))
 
@@ -56,7 +52,6 @@ def _compare_packed(lhs: Any, rhs: Any, cmp_type: int = 0) -> Any:
 )  # fmt: skip
 def tile_cmp(lhs: Tile, rhs: Tile, cmp_type: Attr[int] = 0) -> Type:
     """Packed mask of ``lhs CMP rhs``: 0 eq, 1 ne, 2 lt, 3 le, 4 gt, 5 ge."""
-    _check_mode("tile.cmp", cmp_type)
     pair = elementwise_tiles("tile.cmp", lhs, rhs)
     return mask_type(pair.shape, pair.valid_shape)
 
@@ -67,7 +62,6 @@ def tile_cmp(lhs: Tile, rhs: Tile, cmp_type: Attr[int] = 0) -> Type:
 )  # fmt: skip
 def tile_cmps(lhs: Tile, rhs: Element, cmp_type: Attr[int] = 0) -> Type:
     """Packed mask of ``lhs CMP scalar``: 0 eq, 1 ne, 2 lt, 3 le, 4 gt, 5 ge."""
-    _check_mode("tile.cmps", cmp_type)
     return mask_type(lhs.type.shape, valid_region(lhs))
 
 
@@ -77,7 +71,6 @@ def tile_cmps(lhs: Tile, rhs: Element, cmp_type: Attr[int] = 0) -> Type:
 )  # fmt: skip
 def tensor_cmp(lhs: Tensor, rhs: Tensor | Element, cmp_type: Attr[int] = 0) -> Type:
     """1 where ``lhs CMP rhs`` holds, else 0, in the element type of ``lhs``."""
-    _check_mode("tensor.cmp", cmp_type)
     if not isinstance(rhs.type, ScalarType):
         S.broadcast(lhs.type.shape, rhs.type.shape, "tensor.cmp")
     return fresh_tensor(lhs.type.shape, lhs.type.dtype)

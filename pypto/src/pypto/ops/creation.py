@@ -157,6 +157,9 @@ def tensor_create(
     init_value: Attr[float] = None,
 ) -> Type:
     """A global tensor allocated by orchestration code, optionally filled with ``init_value``."""
+    require(
+        init_value is None or math.isfinite(init_value), f"tensor.create: init_value must be finite, got {init_value}"
+    )
     view = TensorView((), layout) if layout is not TensorLayout.ND else None
     return TensorType(elements(shape), dtype, None, view)
 

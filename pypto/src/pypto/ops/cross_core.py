@@ -161,11 +161,15 @@ def tpush_to_aic(tile: Tile, *, split: Attr[int], id: Attr[int] = None) -> Type:
     return NOTHING
 
 
-def _popped(shape: Any, dtype: Any, kwargs: dict[str, Any]) -> tuple:
-    """Operands and attributes of a pop; its type comes from ``shape``/``dtype`` or the annotation."""
+def _popped(shape: Any, dtype: Any, result_type: Any, kwargs: dict[str, Any]) -> tuple:
+    """Operands and attributes of a pop; its type comes from ``shape``/``dtype``, ``result_type`` or the annotation."""
     if (shape is None) != (dtype is None):
         raise ValueError("tpop requires shape and dtype together, or neither (the annotation gives the type)")
     attrs = {k: v for k, v in kwargs.items() if v is not None}
+    if result_type is not None:
+        if shape is not None:
+            raise ValueError("tpop takes either result_type or shape and dtype, not both")
+        return (), attrs, result_type
     if shape is None:
         return (), attrs
     return (), attrs, fresh_tile(tuple(const_index(d) for d in shape), as_datatype(dtype), (), None)
@@ -173,19 +177,21 @@ def _popped(shape: Any, dtype: Any, kwargs: dict[str, Any]) -> tuple:
 
 def _pop_aic_front(
     *, shape: list[int] | None = None, dtype: DataType | None = None, split: int = 0, lane_stride: int | None = None,
-    id: int | None = None,
+    id: int | None = None, result_type: Type | None = None,
 ) -> tuple:  # fmt: skip
-    return _popped(shape, dtype, {"split": int(split), "lane_stride": lane_stride, "id": id})
+    return _popped(shape, dtype, result_type, {"split": int(split), "lane_stride": lane_stride, "id": id})
 
 
 def _pop_aiv_front(
-    *, shape: list[int] | None = None, dtype: DataType | None = None, split: int = 0, id: int | None = None
-) -> tuple:
-    return _popped(shape, dtype, {"split": int(split), "id": id})
+    *, shape: list[int] | None = None, dtype: DataType | None = None, split: int = 0, id: int | None = None,
+    result_type: Type | None = None,
+) -> tuple:  # fmt: skip
+    return _popped(shape, dtype, result_type, {"split": int(split), "id": id})
 
 
 @op(
-    "tile.tpop_from_aic", core_affinity="vector", cross_core_role="TPop", front=_pop_aic_front, keep=("split",), **_PIPE
+    "tile.tpop_from_aic", core_affinity="vector", cross_core_role="TPop", front=_pop_aic_front, keep=("split",),
+    hidden=("result_type",), **_PIPE
 )  # fmt: skip
 def tpop_from_aic(*, split: Attr[int] = 0, lane_stride: Attr[int] = None, id: Attr[int] = None) -> Type:
     """The next tile the cube pushed; blocks while the ring is empty. The caller states the type."""
@@ -194,7 +200,8 @@ def tpop_from_aic(*, split: Attr[int] = 0, lane_stride: Attr[int] = None, id: At
 
 
 @op(
-    "tile.tpop_from_aiv", core_affinity="cube", cross_core_role="TPop", front=_pop_aiv_front, keep=("split",), **_PIPE
+    "tile.tpop_from_aiv", core_affinity="cube", cross_core_role="TPop", front=_pop_aiv_front, keep=("split",),
+    hidden=("result_type",), **_PIPE
 )  # fmt: skip
 def tpop_from_aiv(*, split: Attr[int] = 0, id: Attr[int] = None) -> Type:
     """The next tile the vector cores pushed; blocks while the ring is empty. The caller states the type."""

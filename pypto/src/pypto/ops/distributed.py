@@ -29,10 +29,10 @@ from pypto.ir.types import (
     scalar_type,
 )
 from pypto.ops import shapes as S
-from pypto.ops.kinds import Attr, Handle, MemRefOperand, Scalar, Shape, Tensor
+from pypto.ops.kinds import Attr, Handle, MemRefOperand, Scalar, Shape, Tensor, Tuple
 from pypto.ops.memory_specs import BOTH
 from pypto.ops.movement import ATOMIC_DTYPES, MX_LAYOUTS, atomic_effect, tensor_layout
-from pypto.ops.regions import check_offsets, window_region
+from pypto.ops.regions import check_offsets, check_requested, window_region
 from pypto.ops.registry import MemorySpec, op
 from pypto.ops.rules import NOTHING, elements, fresh_tile, require, valid_region
 from pypto.ops.scalars import as_datatype
@@ -157,7 +157,7 @@ def wait(signal: Tensor, offsets: Shape, expected: Scalar, *, cmp: Attr[int]) ->
     "pld.system.defer_wait", level="extended", front=_wait_front, effects={}, positional_attrs=True, backends=BOTH,
     **_SYSTEM,
 )  # fmt: skip
-def defer_wait(signal: Tensor, offsets: Shape, expected: Scalar, *, cmp: Attr[int]) -> Type:
+def defer_wait(signal: Tensor, offsets: Tuple, expected: Scalar, *, cmp: Attr[int]) -> Type:
     """Make a signal cell a completion condition of the enclosing task."""
     name = "pld.system.defer_wait"
     kind = require_window(name, signal, "signal")
@@ -198,8 +198,16 @@ def _alloc_front(size: Any, *, dtype: Any = None, name: str = "") -> tuple:
 
 def _bytes(dims: list, width: int) -> Expr:
     """Product of extents and element width: one INT64 constant, or a chain of INT64 products."""
-    exprs = [ConstInt(d, DataType.INT64) if isinstance(d, int) else as_expr(d) for d in dims]
+    exprs = []
+    for dim in dims:
+        if isinstance(dim, (bool, float)):
+            raise TypeError(f"pld.tensor.alloc_window_buffer: sizes must be integers, got {dim}")
+        exprs.append(ConstInt(dim, DataType.INT64) if isinstance(dim, int) else as_expr(dim))
     for expr in exprs:
+        require(
+            isinstance(expr.type, ScalarType) and expr.type.dtype.is_int(),
+            "pld.tensor.alloc_window_buffer: sizes must be integer scalars",
+        )
         require(
             S.const(expr) is None or S.const(expr) > 0,
             "pld.tensor.alloc_window_buffer: all dimensions must be positive",
@@ -267,6 +275,7 @@ def remote_load(
         integer = isinstance(value.type, ScalarType) and value.type.dtype.is_int()
         require(integer, f"{name}: valid_shape {axis} must be an integer scalar")
         require(not S.provably_negative(value), f"{name}: valid_shape {axis} is provably negative")
+    check_requested(name, requested, extent)
     check_offsets(name, start)
     if not allow_physical_tail_padding:
         for axis, (size, begin, count) in enumerate(zip(kind.shape, start, requested)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pypto.ir.dtype import DataType
+from pypto.ir.enums import TileLayout
 from pypto.ir.types import ScalarType, Type
 from pypto.ops import shapes as S
 from pypto.ops import torch_values as T
@@ -17,6 +18,7 @@ from pypto.ops.rules import (
     elementwise_tiles,
     fresh_like,
     fresh_tensor,
+    require,
     require_dtype,
     require_same_dtype,
     valid_region,
@@ -86,22 +88,28 @@ _tile_binary("fmod", _FMOD, "C ``fmod``: the sign follows the dividend.", scalar
 )  # fmt: skip
 def tile_rem(lhs: Tile, rhs: Tile, tmp: Tile) -> Type:
     """Floor modulo (sign of the divisor); ``tmp`` is scratch of one row."""
+    S.broadcast(lhs.type.shape, rhs.type.shape, "tile.rem")
     check_remainder_scratch("tile.rem", lhs, tmp)
     return fresh_like(lhs)
 
 
 def check_remainder_scratch(name: str, lhs: Tile, tmp: Tile) -> None:
-    """Scratch of rem and rems: the element type of the operand, at least one row, at least its columns."""
+    """Scratch of rem and rems: row_major, the element type of the operand, at least one row, at least its columns."""
     require_same_dtype(name, lhs, tmp, "lhs", "tmp")
-    if S.provably_lt(valid_region(tmp)[-1], valid_region(lhs)[-1]):
-        raise ValueError(f"{name} requires tmp to have at least the valid columns of the result")
+    require(
+        tmp.type.get_effective_tile_view().blayout is TileLayout.row_major, f"{name} requires a row_major scratch tmp"
+    )
+    have, need = valid_region(tmp), valid_region(lhs)
+    if S.provably_lt(have[-1], need[-1]) or any(S.provably_lt(extent, 1) for extent in have[:-1]):
+        raise ValueError(
+            f"{name} requires tmp to have at least one valid row and the valid columns of the result "
+            f"({S.dim_text(need[-1])}), but got {S.shape_text(have)}"
+        )
 
 
 def _partial(leaf: str, torch: Any, verb: str) -> None:
     def tile_rule(src0: Tile, src1: Tile) -> Type:
-        name = f"tile.part_{leaf}"
-        require_same_dtype(name, src0, src1, "src0", "src1")
-        return elementwise_tiles(name, src0, src1)
+        return elementwise_tiles(f"tile.part_{leaf}", src0, src1)
 
     def tensor_rule(lhs: Tensor, rhs: Tensor) -> Type:
         shape = S.broadcast(lhs.type.shape, rhs.type.shape, f"tensor.part_{leaf}")

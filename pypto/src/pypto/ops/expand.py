@@ -25,7 +25,8 @@ from pypto.ops.rules import (
 def _check_row_vector(name: str, wide: Any, vector: Any) -> None:
     """A ``[M, 1]`` vector next to ``[M, N]``."""
     rows, have = wide.type.shape[:-1], vector.type.shape
-    if len(have) != len(wide.type.shape) or any(S.provably_different(x, y) for x, y in zip(rows, have[:-1])):
+    ranks = len(have) == len(wide.type.shape) > 0
+    if not ranks or any(S.provably_different(x, y) for x, y in zip(rows, have[:-1])):
         raise ValueError(
             f"{name} requires matching row dimensions, but got {S.shape_text(wide.type.shape)} and {S.shape_text(have)}"
         )
@@ -37,7 +38,8 @@ def _check_row_vector(name: str, wide: Any, vector: Any) -> None:
 def _check_col_vector(name: str, wide: Any, vector: Any) -> None:
     """A ``[1, N]`` vector next to ``[M, N]``."""
     have = vector.type.shape
-    if len(have) != len(wide.type.shape) or S.provably_different(have[-1], wide.type.shape[-1]):
+    ranks = len(have) == len(wide.type.shape) > 0
+    if not ranks or S.provably_different(have[-1], wide.type.shape[-1]):
         raise ValueError(
             f"{name} requires matching column dimensions, but got {S.shape_text(wide.type.shape)} and "
             f"{S.shape_text(have)}"

@@ -16,7 +16,7 @@ from pypto.ir.enums import PadValue
 from pypto.ir.expr import Call, Expr, MakeTuple, as_dim, as_expr
 from pypto.ir.node import replace
 from pypto.ir.span import UNKNOWN_SPAN, Span
-from pypto.ir.types import TensorType, TileType, TupleType
+from pypto.ir.types import ShapedType, TensorType, TileType, TupleType
 from pypto.ops.padding import pad_policy
 from pypto.ops.registry import OpDef, OpParam, create_op_call, find_op, kwarg_value
 from pypto.ops.scalars import as_datatype, element_scalar
@@ -47,9 +47,18 @@ def operand(param: OpParam, value: Any, first: Any, span: Span) -> Expr:
         if not _is_sequence(value) and not _is_tuple_expression(value):
             raise TypeError(f"{param.name} must be a list or a tuple, got {type(value).__name__}")
         return tuple_operand(value, span)
-    if param.element and first is not None and not isinstance(getattr(value, "type", None), (TensorType, TileType)):
-        return element_scalar(_unwrapped(value), first.type.dtype, span)
+    if param.element and isinstance(getattr(first, "type", None), ShapedType):
+        if not isinstance(getattr(value, "type", None), (TensorType, TileType)):
+            return element_scalar(_unwrapped(value), first.type.dtype, span)
+    if isinstance(value, (bool, int, float)) and not _SCALAR_KINDS.intersection(param.kind.split("|")):
+        raise TypeError(
+            f"{param.name} must be a {param.kind.replace('|', ' or a ')}, got {type(value).__name__} {value}"
+        )
     return as_expr(value, span)
+
+
+#: Kinds of operands that a Python number can stand for.
+_SCALAR_KINDS = {"scalar", "memref", "handle"}
 
 
 def _unwrapped(value: Any) -> Any:
@@ -63,6 +72,8 @@ def _attribute(types: tuple[type, ...], value: Any) -> Any:
         return as_datatype(value)
     if PadValue in types:
         return pad_policy(value, allow_null=True)
+    if tuple in types and isinstance(value, list):
+        return tuple(value)
     return kwarg_value(value)
 
 

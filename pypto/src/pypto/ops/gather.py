@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from pypto.ir.dtype import DataType
-from pypto.ir.enums import ArgEffect, MemorySpace, WriteChannel
+from pypto.ir.enums import ArgEffect, MemorySpace, TileLayout, WriteChannel
 from pypto.ir.expr import const_index
 from pypto.ir.types import ScalarType, TensorType, TileType, TupleType, Type
 from pypto.ops import masks as M
 from pypto.ops import shapes as S
 from pypto.ops import torch_values as T
-from pypto.ops.kinds import Attr, Element, Shape, Tensor, Tile
+from pypto.ops.kinds import Attr, Element, Shape, Tensor, Tile, Tuple
 from pypto.ops.memory_specs import BOTH, VEC_SCALAR_VEC, row_major, vec
 from pypto.ops.movement import box
 from pypto.ops.pto_text import CMP_MODES
@@ -74,10 +74,13 @@ def _tensor_gather_front(
 ) -> tuple:
     """One of three operators, told apart by the keywords."""
     by_index = index is not None or dim is not None
-    by_compare = kvalue is not None or cmp_mode is not None or out_cols is not None
-    if by_index + by_compare + (mask_pattern is not None) > 1:
+    by_compare = any(v is not None for v in (kvalue, cmp_mode, out_cols, count_dtype)) or offset != 0
+    by_mask = mask_pattern is not None or output_dtype is not None
+    if by_index + by_compare + by_mask > 1:
         raise ValueError("tensor.gather: the index, mask_pattern and kvalue forms are mutually exclusive")
-    if mask_pattern is not None:
+    if by_mask:
+        if mask_pattern is None:
+            raise ValueError("tensor.gather takes output_dtype only together with mask_pattern")
         return _masked(input, mask_pattern, output_dtype)
     if by_compare:
         if kvalue is None or cmp_mode is None or out_cols is None:
@@ -206,7 +209,7 @@ def _tile_compare_front(
     return (src, kvalue, tmp), _compare_attrs(cmp_mode, offset, out_cols, count_dtype)
 
 
-def _check_compare(name: str, source: Any, kvalue: Any, out_cols: int, count_dtype: DataType) -> None:
+def _check_compare(name: str, source: Any, kvalue: Any, cmp_mode: int, out_cols: int, count_dtype: DataType) -> None:
     require_rank(name, source, 2, "src")
     require_dtype(name, source.type.dtype, GATHER_DTYPES, "src dtype")
     require(
@@ -214,6 +217,7 @@ def _check_compare(name: str, source: Any, kvalue: Any, out_cols: int, count_dty
         f"{name} requires kvalue dtype {source.type.dtype} like src, but got {kvalue.type.dtype}",
     )
     require_dtype(name, count_dtype, COUNT_DTYPES, "count_dtype")
+    compare_mode(cmp_mode)
     require(out_cols > 0, f"{name} requires out_cols > 0, got {out_cols}")
 
 
@@ -251,7 +255,7 @@ def tile_gather_compare(
     count_dtype: Attr[DataType] = DataType.INT32,
 ) -> Type:
     """Per row the columns (plus ``offset``) that satisfy the comparison, and how many do."""
-    _check_compare("tile.gather_compare", src, kvalue, out_cols, count_dtype)
+    _check_compare("tile.gather_compare", src, kvalue, cmp_mode, out_cols, count_dtype)
     rows = src.type.shape[0]
     positions = fresh_tile((rows, const_index(out_cols)), DataType.INT32)
     return TupleType((positions, fresh_tile((const_index(1), rows), count_dtype)))
@@ -271,7 +275,7 @@ def tensor_gather_compare(
     count_dtype: Attr[DataType] = DataType.INT32,
 ) -> Type:
     """Per row the columns (plus ``offset``) that satisfy the comparison, and how many do."""
-    _check_compare("tensor.gather_compare", input, kvalue, out_cols, count_dtype)
+    _check_compare("tensor.gather_compare", input, kvalue, cmp_mode, out_cols, count_dtype)
     rows = input.type.shape[0]
     positions = fresh_tensor((rows, const_index(out_cols)), DataType.INT32)
     return TupleType((positions, fresh_tensor((const_index(1), rows), count_dtype)))
@@ -361,13 +365,31 @@ def _check_row(
         integer = isinstance(count.type, ScalarType) and count.type.dtype.is_int()
         require(integer, f"{name} requires valid_shape[{axis}] to be an integer extent, got {count.type}")
     check_requested(name, copied, window)
-    check_offsets(name, target)
     if transpose:
         dynamic = "dynamic " if any(S.const(d) is None for d in copied) else ""
         require(valid_shape is None, f"{name} does not support a {dynamic}valid_shape together with transpose")
-        space = getattr(dst.type, "memory_space", None)
-        tile = isinstance(dst.type, TileType)
-        require(not tile or space in (MemorySpace.Mat, None), f"{name}: transpose requires a Mat destination")
+    if isinstance(dst.type, TileType):
+        _check_row_destination(name, dst.type, transpose)
+    written = (*copied[:-2], *reversed(copied[-2:])) if transpose else copied
+    for what, operand, start, extent in (("dst", dst, target, written), ("src", src, elements(src_offset), copied)):
+        check_offsets(f"{name} {what}", start)
+        for axis, (begin, count, size) in enumerate(zip(start, extent, operand.type.shape)):
+            if S.past_end(begin, count, size):
+                raise ValueError(
+                    f"{name} goes past the end of dimension {axis} of {what}: offset {S.dim_text(begin)} + extent "
+                    f"{S.dim_text(count)} exceeds {S.dim_text(size)}"
+                )
+
+
+def _check_row_destination(name: str, kind: TileType, transpose: bool) -> None:
+    """Vec and Mat tiles are written row by row; a transposed write needs the ZN layout of Mat."""
+    space = kind.memory_space
+    require(space in (MemorySpace.Vec, MemorySpace.Mat, None), f"{name} requires a Vec or Mat destination, got {space}")
+    if not transpose:
+        return
+    require(space in (MemorySpace.Mat, None), f"{name}: transpose requires a Mat destination")
+    zn = kind.get_effective_tile_view().slayout is TileLayout.col_major
+    require(space is None or zn, f"{name}: transpose requires a destination made with transpose=True (ZN layout)")
 
 
 def _row_value(
@@ -386,7 +408,7 @@ def _row_value(
     result_is_arg=0, backends=BOTH, keep=("transpose",), torch=_row_value,
 )  # fmt: skip
 def tile_gather_row(
-    dst: Tile, src: Tensor, dst_offset: Shape, src_offset: Shape, shapes: Shape, valid_shape: Shape = None, *,
+    dst: Tile, src: Tensor, dst_offset: Shape, src_offset: Shape, shapes: Shape, valid_shape: Tuple = None, *,
     transpose: Attr[bool] = False,
 ) -> Type:  # fmt: skip
     """Copy a window of a global tensor into a tile, in place; ``transpose`` writes a row as a column."""
@@ -399,7 +421,7 @@ def tile_gather_row(
     keep=("transpose",), torch=_row_value,
 )  # fmt: skip
 def tensor_gather_row(
-    acc: Tensor, src: Tensor, dst_offset: Shape, src_offset: Shape, shapes: Shape, valid_shape: Shape = None, *,
+    acc: Tensor, src: Tensor, dst_offset: Shape, src_offset: Shape, shapes: Shape, valid_shape: Tuple = None, *,
     transpose: Attr[bool] = False,
 ) -> Type:  # fmt: skip
     """Copy a window of a global tensor into an L1 accumulator, in place."""
@@ -449,6 +471,14 @@ def tensor_paged_gather(
         f"{name} requires indices of shape [n] or [1, n], got {S.shape_text(dims)}",
     )
     require(block_size > 0 and size > 0 and max_indices > 0, f"{name} requires positive sizes")
+    require(
+        col_off >= 0 and not S.past_end(const_index(col_off), const_index(size), src.type.shape[1]),
+        f"{name}: columns {col_off} to {col_off + size} lie outside src {S.shape_text(src.type.shape)}",
+    )
+    require(
+        not S.provably_lt(const_index(max_indices), dims[-1]),
+        f"{name} requires max_indices of at least the {S.dim_text(dims[-1])} indices, got {max_indices}",
+    )
     require(space in (MemorySpace.Mat, MemorySpace.Vec), f"{name} supports space Mat or Vec, got {space.name}")
     require(not is_trans or space is MemorySpace.Mat, f"{name}: is_trans requires space Mat")
     shape = (size, max_indices) if is_trans else (max_indices, size)
@@ -548,17 +578,39 @@ def tile_mgather(
         require(scratch.type.dtype == source.dtype, f"{name} requires scratch of dtype {source.dtype}")
     else:
         require(scratch is None, f"{name} takes scratch only for elements gathered to Mat")
-    shape = index.shape
-    if not coalesce:
-        require(len(source.shape) >= 2, f"{name} of rows requires mem of rank >= 2, got {S.shape_text(source.shape)}")
-        rows = index.shape[1] if S.const(index.shape[0]) == 1 else index.shape[0]
-        shape = (rows, source.shape[-1])
-    valid: tuple = elements(region) if region is not None else ()
+    for what, dims in (("mem", source.shape), ("idx", index.shape)):
+        require(S.consts(dims) is not None, f"{name} requires a static shape of {what}, got {S.shape_text(dims)}")
+    shape = tuple(index.shape) if coalesce else _gathered_rows(name, source.shape, index.shape, mat)
+    lanes = 32 // source.dtype.get_byte()
+    physical = shape
     if mat:
-        lanes = 32 // source.dtype.get_byte()
-        padded = (S.mul(S.ceil_div(shape[0], 16), 16), S.mul(S.ceil_div(shape[1], lanes), lanes))
-        return fresh_tile(padded, source.dtype, valid or tuple(shape), MemorySpace.Mat)
-    return fresh_tile(shape, source.dtype, valid)
+        physical = (S.mul(S.ceil_div(shape[0], 16), 16), S.mul(S.ceil_div(shape[1], lanes), lanes))
+    if scratch is not None:
+        _check_gather_scratch(name, scratch, mem, idx, physical)
+    valid = shape
+    if region is not None:
+        valid = elements(region)
+        require(len(valid) == 2, f"{name} requires a 2D valid_shape, got {S.shape_text(valid)}")
+        check_requested(name, valid, physical)
+    return fresh_tile(physical, source.dtype, valid, target_memory)
+
+
+def _gathered_rows(name: str, table: tuple, index: tuple, mat: bool) -> tuple:
+    """Shape of the rows picked by a ``[1, R]`` index (on Vec also ``[R, 1]``)."""
+    require(len(table) >= 2, f"{name} of rows requires mem of rank >= 2, got {S.shape_text(table)}")
+    flat = 1 in (S.const(d) for d in index[: 1 if mat else 2])
+    require(flat, f"{name} of rows requires idx of shape [1, R], got {S.shape_text(index)}")
+    return index[1] if S.const(index[0]) == 1 else index[0], table[-1]
+
+
+def _check_gather_scratch(name: str, scratch: Any, mem: Any, idx: Any, physical: tuple) -> None:
+    """Global scratch of the elements of the result, apart from the operands."""
+    require(scratch is not mem and scratch is not idx, f"{name}: scratch must not overlap mem or idx")
+    have, need = S.product(scratch.type.shape), S.product(physical)
+    require(
+        not S.provably_lt(have, need),
+        f"{name} requires scratch of at least {S.dim_text(need)} elements, got {S.shape_text(scratch.type.shape)}",
+    )
 
 
 def _mgather_attrs(call: Any) -> str:

@@ -210,6 +210,11 @@ def tile_gemv_acc(acc: Tile, lhs: Tile, rhs: Tile, acc_phase: Attr[str] = "unspe
     name = "tile.gemv_acc"
     shape, dtype, valid = _gemv(name, lhs, rhs, acc_phase)
     check_accumulator(name, acc, shape, dtype, valid)
+    if any(S.provably_different(a, b) for a, b in zip(valid_region(acc), valid)):
+        raise ValueError(
+            f"{name} requires acc with the valid shape {S.shape_text(valid)} of the product, but got "
+            f"{S.shape_text(valid_region(acc))}"
+        )
     return acc.type
 
 
@@ -221,11 +226,7 @@ def tile_gemv_bias(lhs: Tile, rhs: Tile, bias: Tile, acc_phase: Attr[str] = "uns
     """``row @ matrix + bias``."""
     name = "tile.gemv_bias"
     shape, dtype, valid = _gemv(name, lhs, rhs, acc_phase)
-    require(bias.type.dtype == dtype, f"{name} requires bias dtype {dtype}, but got {bias.type.dtype}")
-    require(
-        not S.provably_lt(valid_region(bias)[-1], valid[-1]),
-        f"{name} requires bias valid N to cover output valid N",
-    )
+    check_bias(name, bias, shape, dtype, valid)
     return fresh_tile(shape, dtype, valid, MemorySpace.Acc)
 
 

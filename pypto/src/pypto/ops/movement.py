@@ -39,6 +39,7 @@ ATOMIC_DTYPES = (
     DataType.FP32, DataType.BF16, DataType.FP16, DataType.INT32, DataType.INT16, DataType.INT8,
 )  # fmt: skip
 MX_LAYOUTS = (TensorLayout.MX_A_ZZ, TensorLayout.MX_B_NN)
+FP4_FAMILY = (DataType.FP4,)  #: two elements share a byte
 MX_SCALE_DTYPES = (DataType.FP8E8M0, DataType.UINT8)
 _SCALES = (MemorySpace.LeftScale, MemorySpace.RightScale)
 
@@ -64,6 +65,14 @@ def check_atomic(name: str, atomic: int, dtype: DataType) -> None:
 def box(offset: Any, extent: Any) -> tuple:
     """Index of a window in a torch tensor."""
     return tuple(slice(int(o), int(o) + int(e)) for o, e in zip(offset, extent))
+
+
+def check_whole_bytes(name: str, dtype: DataType, start: Any) -> None:
+    """Reject a window of packed FP4 elements that starts at the second nibble of a byte."""
+    column = S.const(start[-1]) if start and dtype in FP4_FAMILY else None
+    require(
+        not (column and column % 2), f"{name}: a window of packed FP4 must start at a whole byte, got column {column}"
+    )
 
 
 # --- load and store ----------------------------------------------------------------------------------------------
@@ -115,6 +124,7 @@ def tile_load(
     layout = _mx_tile_layout(name, tensor, window, target_memory)
     R.check_same_rank(name, tensor=source.shape, offsets=offset, shapes=window, valid_shape=requested)
     R.check_requested(name, requested, window)
+    check_whole_bytes(name, source.dtype, offset)
     R.check_window(
         name, source.shape, offset, requested, clamp=clamp, remedy="; pass clamp=True to cut the window at the edge"
     )

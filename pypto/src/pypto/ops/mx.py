@@ -171,13 +171,9 @@ def tile_tget_scale_addr(dst_scale: Tile, src: Tile) -> Type:
         _PAIRS.get(space) is data,
         f"{name} requires LeftScale↔Left or RightScale↔Right, got {space.name} and {data.name}",
     )
-    require_rank(name, dst_scale, 2, "dst_scale")
     require_rank(name, src, 2, "src")
     require(src.type.dtype == DataType.FP8E4M3FN, f"{name} requires src dtype FP8E4M3FN, but got {src.type.dtype}")
-    require(
-        dst_scale.type.dtype == DataType.FP8E8M0,
-        f"{name} requires dst_scale dtype FP8E8M0, but got {dst_scale.type.dtype}",
-    )
+    _check_scale(name, dst_scale, "dst_scale")
     valid_region(dst_scale)
     valid_region(src)
     rows, cols = src.type.shape

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pypto.errors import user_error
 from pypto.ir.expr import Call
 
 CMP_MODES = ("eq", "ne", "lt", "le", "gt", "ge")
@@ -19,8 +20,16 @@ def precision(kind: str) -> Callable[[Call], str]:
 
 
 def cmp_mode(call: Call) -> str:
-    """``{cmpMode = #pto<cmp gt>}``."""
-    return f"{{cmpMode = #pto<cmp {CMP_MODES[call.kwargs.get('cmp_type', 0)]}>}}"
+    """``{cmpMode = #pto<cmp gt>}``.
+
+    Raises:
+        ValueError: a code that names no comparison.
+    """
+    code = call.kwargs.get("cmp_type", 0)
+    if not 0 <= code < len(CMP_MODES):
+        names = ", ".join(f"{number} {name}" for number, name in enumerate(CMP_MODES))
+        raise user_error(f"{call.op.name} has no comparison for cmp_type={code}; use one of {names}", span=call.span)
+    return f"{{cmpMode = #pto<cmp {CMP_MODES[code]}>}}"
 
 
 def round_mode(call: Call) -> str:

@@ -23,10 +23,10 @@ from pypto.ir.enums import (
     TileLayout,
     WriteChannel,
 )
-from pypto.ir.expr import Call, Expr, MakeTuple, Op
+from pypto.ir.expr import Call, ConstInt, Expr, MakeTuple, Op
 from pypto.ir.node import make
 from pypto.ir.span import UNKNOWN_SPAN, Span
-from pypto.ir.types import ArrayType, ScalarType, TensorType, TileType, TupleType, Type, UnknownType
+from pypto.ir.types import ArrayType, ScalarType, TensorType, TileType, TupleType, Type
 
 #: Modules of ``pypto.ops`` that define operators, in the order of the reference.
 FAMILIES: tuple[str, ...] = (
@@ -182,8 +182,25 @@ class OpDef(msgspec.Struct, eq=False, kw_only=True):
             if not KINDS[param.kind](arg):
                 raise ValueError(
                     f"The operator {self.name} got a wrong argument {index}: {param.name} must be a "
-                    f"{_KIND_TEXT.get(param.kind, param.kind)}, but got {type(arg.type).__name__}"
+                    f"{self._kind_text(param.kind)}, but got {type(arg.type).__name__}"
                 )
+            if param.kind == "shape":
+                self._check_members(param.name, arg)
+
+    def _kind_text(self, kind: str) -> str:
+        if kind == "tensor" and self.name.startswith("pld."):
+            return "DistributedTensor or a plain TensorType"
+        return _KIND_TEXT.get(kind, kind)
+
+    def _check_members(self, what: str, arg: Expr) -> None:
+        """Extents and offsets are integers."""
+        for index, member in enumerate(arg.elements if isinstance(arg, MakeTuple) else ()):
+            if type(member) is ConstInt:
+                continue
+            kind = member.type
+            if not (isinstance(kind, ScalarType) and kind.dtype.is_int()):
+                got = kind.dtype if isinstance(kind, ScalarType) else type(kind).__name__
+                raise ValueError(f"{self.name}: {what} {index} must be an integer scalar, but got {got}")
 
     def _arity(self, low: int, variadic: bool) -> str:
         high = len(self.params)
@@ -235,7 +252,7 @@ _ATTR_TYPES: dict[str, type] = {
 }
 
 _KIND_TEXT = {
-    "tile": "TileType",
+    "tile": "TileType of rank 1 or more",
     "tensor": "TensorType",
     "scalar": "scalar (ScalarType)",
     "shape": "tuple, written as a list or a shape tuple",
@@ -244,9 +261,9 @@ _KIND_TEXT = {
 }
 
 _SINGLE_KINDS: dict[str, Callable[[Expr], bool]] = {
-    "tile": lambda e: isinstance(e.type, TileType),
+    "tile": lambda e: isinstance(e.type, TileType) and len(e.type.shape) > 0,
     "tensor": lambda e: isinstance(e.type, TensorType),
-    "scalar": lambda e: isinstance(e.type, (ScalarType, UnknownType)),
+    "scalar": lambda e: isinstance(e.type, ScalarType),
     "shape": lambda e: isinstance(e, MakeTuple) or isinstance(e.type, TupleType),
     "indices": lambda e: isinstance(e, MakeTuple) or isinstance(e.type, TupleType),
     "tuple": lambda e: isinstance(e, MakeTuple) or isinstance(e.type, TupleType),

@@ -241,6 +241,7 @@ def tensor_reinterpret_view(data: Tensor, shape: Shape = None, *, dtype: Attr[Da
     source = data.type
     _check_dtypes(name, source.dtype, dtype)
     view, layout = source.tensor_view, tensor_layout(data)
+    require(len(source.shape) > 0, f"{name} requires a tensor of rank >= 1")
     require(layout not in MX_LAYOUTS, f"{name} does not support MX-layout tensors")
     packed = view is None or not view.stride or _strides_packed(view.stride, source.shape, layout)
     require(packed and layout is not TensorLayout.NZ, f"{name} only supports packed tensors in ND or DN layout")

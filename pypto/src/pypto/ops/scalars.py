@@ -46,13 +46,14 @@ def element_constant(value: int | float, dtype: DataType, span: Span) -> Expr:
 
 
 def float_scalar(value: Any, span: Span) -> Expr:
-    """A Python number as an FP32 constant; expressions are kept."""
+    """A Python number or an INDEX constant as an FP32 constant; typed expressions are kept.
+
+    Raises:
+        ValueError: a run-time INDEX scalar.
+    """
     if isinstance(value, (bool, int, float)):
         return ConstFloat(float(value), DataType.FP32, span)
-    expr = as_expr(value, span)
-    if isinstance(expr, ConstInt) and expr.dtype == DataType.INDEX:
-        return ConstFloat(float(expr.value), DataType.FP32, expr.span)
-    return expr
+    return element_scalar(value, DataType.FP32, span)
 
 
 def as_datatype(value: Any) -> DataType:

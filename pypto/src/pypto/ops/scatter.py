@@ -89,6 +89,8 @@ def tensor_scatter(input: Tensor, index: Tensor, src: Tensor, *, dim: Attr[int])
     )
     require_same_shape(name, index, src, "index", "src")
     check_positions(name, input.type.dtype, index.type.dtype)
+    if S.provably_lt(input.type.shape[0], src.type.shape[0]):
+        raise ValueError(f"{name} requires src to have at most the {S.dim_text(input.type.shape[0])} rows of input")
     if S.provably_lt(input.type.shape[1], src.type.shape[1]):
         raise ValueError(f"{name} requires src to have at most the {S.dim_text(input.type.shape[1])} columns of input")
     return fresh_tensor(input.type.shape, input.type.dtype)
@@ -180,6 +182,16 @@ def _check_update(name: str, input: Any, index: Any, src: Any, dim: int) -> None
     )
     if S.provably_different(shape[-1], src.type.shape[-1]):
         raise ValueError(f"{name} requires src rows of {S.dim_text(shape[-1])} elements like input")
+    if rank == 4:
+        wanted = (*index.type.shape, S.product(()), shape[-1])
+        if any(S.provably_different(a, b) for a, b in zip(src.type.shape, wanted)) or S.const(shape[2]) not in (
+            1,
+            None,
+        ):
+            raise ValueError(
+                f"{name} of rank 4 requires input [blocks, block size, 1, d] and src {S.shape_text(wanted)}, got "
+                f"{S.shape_text(shape)} and {S.shape_text(src.type.shape)}"
+            )
     if rank == 2 and S.provably_different(S.product(index.type.shape), src.type.shape[0]):
         raise ValueError(
             f"{name} requires one src row per index ({S.dim_text(S.product(index.type.shape))}), got "

@@ -18,6 +18,7 @@ SORT_DTYPES = (DataType.FP16, DataType.FP32)
 
 
 def _check_sorted(name: str, operand: Any) -> None:
+    require(len(operand.type.shape) > 0, f"{name} requires operands of rank >= 1")
     require(operand.type.dtype in SORT_DTYPES, f"{name} requires src dtype FP16 or FP32, but got {operand.type.dtype}")
 
 
@@ -169,6 +170,12 @@ def _merged_shape(name: str, sources: tuple) -> tuple:
             source.type.dtype == first.dtype,
             f"{name} requires sources of matching dtype, but got {first.dtype} and {source.type.dtype}",
         )
+        lead, other = first.shape[:-1], source.type.shape[:-1]
+        if len(lead) != len(other) or any(S.provably_different(a, b) for a, b in zip(lead, other)):
+            raise ValueError(
+                f"{name} requires sources of the same rows, but got {S.shape_text(first.shape)} and "
+                f"{S.shape_text(source.type.shape)}"
+            )
         cols = S.add(cols, source.type.shape[-1])
     return (*first.shape[:-1], cols)
 

@@ -17,7 +17,7 @@ from pypto.ir.types import (
     scalar_type,
 )
 from pypto.ops import shapes as S
-from pypto.ops.kinds import Array, Attr, Handle, Scalar, Shape, Tensor
+from pypto.ops.kinds import Array, Attr, Handle, Scalar, Tensor, Tuple
 from pypto.ops.memory_specs import BOTH
 from pypto.ops.registry import op
 from pypto.ops.rules import NOTHING, elements, require
@@ -66,7 +66,7 @@ def _cacheinvalid_front(tensor: Any = None, shapes: Any = None, offsets: Any = N
 
 
 @op("system.cacheinvalid", family="sync", level="extended", front=_cacheinvalid_front, backends=BOTH)
-def cacheinvalid(tensor: Tensor = None, shapes: Shape = None, offsets: Shape = None) -> Type:
+def cacheinvalid(tensor: Tensor = None, shapes: Tuple = None, offsets: Tuple = None) -> Type:
     """Invalidate the scalar data cache, or the line that holds the start of a region."""
     name = "system.cacheinvalid"
     if tensor is None:
@@ -99,7 +99,9 @@ def _syncall_front(
             raise ValueError(
                 "system.syncall in soft mode requires gm_workspace and explicit used_cores (0 derives the count)"
             )
-        if isinstance(used_cores, int) and not isinstance(used_cores, bool):
+        if isinstance(used_cores, (bool, float)):
+            raise TypeError(f"system.syncall: used_cores must be an int or an INT32 scalar, got {used_cores}")
+        if isinstance(used_cores, int):
             used_cores = ConstInt(used_cores, DataType.INT32)
         if isinstance(used_cores, ConstInt):
             count = used_cores.value
@@ -127,10 +129,18 @@ def syncall(
     require(core_type in _SYNC_CORES, f"{name} requires core_type to be one of {', '.join(_SYNC_CORES)}")
     require(mode in ("hard", "soft"), f"{name} requires mode hard or soft, got {mode!r}")
     if mode == "hard":
+        require(gm_workspace is None, f"{name} in hard mode takes neither gm_workspace nor used_cores")
         return NOTHING
     require(gm_workspace is not None, f"{name} in soft mode requires gm_workspace")
     kind = gm_workspace.type
     require(kind.dtype == DataType.INT32, f"{name} requires an INT32 workspace, but got {kind.dtype}")
+    require(
+        not S.provably_lt(S.product(kind.shape), const_index(16)),
+        f"{name} requires a workspace of at least 16 elements, got {S.shape_text(kind.shape)}",
+    )
+    if used_cores is not None:
+        have = used_cores.type.dtype
+        require(have == DataType.INT32, f"{name} requires used_cores to be an int or an INT32 scalar, got {have}")
     return NOTHING
 
 
@@ -217,6 +227,8 @@ def task_invalid() -> Type:
 @op("system.task_is_valid", family="task")
 def task_is_valid(task_id: Scalar) -> Type:
     """True unless the task id is the one of no task."""
+    have = task_id.type.dtype
+    require(have == DataType.TASK_ID, f"system.task_is_valid requires a TASK_ID scalar, but got {have}")
     return scalar_type(DataType.BOOL)
 
 
@@ -247,6 +259,8 @@ def available_aiv_count() -> Type:
 
 
 def _array_front(extent: Any, dtype: DataType) -> tuple:
+    if isinstance(extent, (bool, float)):
+        raise TypeError(f"array.create: extent must be an int, got {extent}")
     return (const_index(extent) if isinstance(extent, int) else extent,), {"dtype": dtype}
 
 
@@ -335,6 +349,11 @@ def prefetch_async_prefetch(src: Tensor, ctx: Handle) -> Type:
     require(
         all(S.const(d) == 1 for d in dims[:-1]),
         f"{name} requires all dimensions but the last to be 1, got {S.shape_text(dims)}",
+    )
+    stride = src.type.tensor_view.stride if src.type.tensor_view is not None else ()
+    require(
+        not stride or not S.provably_different(stride[-1], const_index(1)),
+        f"{name} requires a contiguous source, got strides {S.shape_text(stride)}",
     )
     return AsyncEventType.get()
 

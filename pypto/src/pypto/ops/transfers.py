@@ -99,6 +99,10 @@ def _check_extent(name: str, dst: Any, src: Any, dst_offsets: Any, src_offsets: 
     extent = elements(shape)
     rank = len(dst.type.shape)
     require(len(extent) == rank, f"{name}: shape rank {len(extent)} does not match rank {rank}")
+    require(
+        not any(S.provably_lt(count, 1) for count in extent),
+        f"{name}: shape dimensions must be positive, got {S.shape_text(extent)}",
+    )
     for what, operand, offsets in (("dst", dst, dst_offsets), ("src", src, src_offsets)):
         start = elements(offsets)
         require(len(start) == rank, f"{name}: {what}_offsets rank {len(start)} does not match rank {rank}")

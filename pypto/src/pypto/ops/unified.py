@@ -150,12 +150,19 @@ _SCALAR_NODES = {
 }
 
 
+def _scalar_arithmetic(name: str, node: Callable[..., Expr], lhs: Any, rhs: Any, span: Span) -> Expr:
+    for side in (lhs, rhs):
+        if isinstance(side, bool):
+            raise TypeError(f"pl.{name} does not accept bool operands, got {side}")
+    return node(lhs, rhs, span)
+
+
 def _pair(name: str, parameters: tuple[str, str] = ("lhs", "rhs")) -> None:
     scalar_node = _SCALAR_NODES.get(name)
 
     def dispatch(lhs: Any, rhs: Any, *, _span: Span) -> Expr:
         if scalar_node is not None and is_scalar(lhs) and is_scalar(rhs):
-            return scalar_node(lhs, rhs, _span)
+            return _scalar_arithmetic(name, scalar_node, lhs, rhs, _span)
         at = level(name, lhs, rhs)
         if at == "tile" and is_scalar(rhs) and hasattr(TILE, f"{name}s") and name in ("maximum", "minimum", "fmod"):
             return getattr(TILE, f"{name}s")(lhs, rhs, span=_span)
@@ -196,7 +203,7 @@ def div(lhs: Any, rhs: Any, high_precision: bool = False, *, _span: Span) -> Exp
     if is_scalar(rhs) and high_precision:
         raise TypeError("pl.div: high_precision=True requires a Tensor or Tile rhs")
     if is_scalar(lhs) and is_scalar(rhs):
-        return scalar_ops.truediv(lhs, rhs, _span)
+        return _scalar_arithmetic("div", scalar_ops.truediv, lhs, rhs, _span)
     return _function(level("div", lhs, rhs), "div")(lhs, rhs, high_precision=high_precision, span=_span)
 
 

@@ -14,7 +14,7 @@ from pypto.ops import regions as R
 from pypto.ops import shapes as S
 from pypto.ops.kinds import Attr, Scalar, Shape, Tensor, Tile, Tuple
 from pypto.ops.memory_specs import BOTH, INHERIT
-from pypto.ops.movement import MX_LAYOUTS, box, tensor_layout
+from pypto.ops.movement import FP4_FAMILY, MX_LAYOUTS, box, check_whole_bytes, tensor_layout
 from pypto.ops.padding import pad_policy
 from pypto.ops.registry import op
 from pypto.ops.rules import (
@@ -25,8 +25,6 @@ from pypto.ops.rules import (
     static_shape,
     valid_region,
 )
-
-FP4_FAMILY = (DataType.FP4,)
 
 
 def view_of(source: Any, shape: tuple, valid: tuple, pad: PadValue, *, stride: tuple = (), layout: Any = None) -> Type:
@@ -147,6 +145,7 @@ def tile_slice(
     static_shape(name, shape)
     requested = _given(valid_shape) or window
     R.check_same_rank(name, tile=source.shape, shape=window, offset=start, valid_shape=requested)
+    check_whole_bytes(name, source.dtype, start)
     R.check_requested(name, requested, window)
     R.check_window(name, source.shape, start, window)
     valid = R.window_region(source.shape, valid_region(input), start, window, requested)
@@ -179,8 +178,7 @@ def tensor_slice(
     name = "tensor.slice"
     source, window, start = input.type, elements(shape), elements(offset)
     _reject_mx(name, input)
-    odd = S.const(start[-1]) if start and source.dtype in FP4_FAMILY else None
-    require(not (odd and odd % 2), f"{name}: a window of packed FP4 must start at a whole byte, got column {odd}")
+    check_whole_bytes(name, source.dtype, start)
     requested = _given(valid_shape) or window
     R.check_same_rank(name, shape=window, valid_shape=requested)
     R.check_same_rank(name, tensor=source.shape, offset=start)
@@ -414,6 +412,7 @@ def _region(name: str, operand: Any, valid_rows: Any, valid_cols: Any, what: str
     shape = operand.type.shape
     require(len(shape) == 2, f"{name} requires a 2D {what}, got {S.shape_text(shape)}")
     for text, extent, limit in zip(("valid_rows", "valid_cols"), (valid_rows, valid_cols), shape):
+        require(extent.type.dtype.is_int(), f"{name} requires an integer {text}, got {extent.type.dtype}")
         require(not S.provably_negative(extent), f"{name}: {text} must be >= 0, got {S.dim_text(extent)}")
         require(
             not S.provably_lt(limit, extent),
