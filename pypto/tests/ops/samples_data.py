@@ -405,3 +405,56 @@ def _unfolded(name: str, draw: Draw) -> tuple:
     rows = [windows[y : y + 3, x : x + 3].reshape(-1) for y in range(4) for x in range(4)]
     attrs = {"image_shape": (6, 6), "kernel_size": (3, 3)}
     return [image, 0, 0, (16, 144)], attrs, np.stack(rows)
+
+
+# -- positions that satisfy a comparison, rows of global memory, quantisation ---------------------------------------
+
+COMPARED = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
+
+
+@sample(*levels("gather_compare"))
+def _positions(name: str, draw: Draw) -> tuple:
+    dtype, mode, offset, width = draw.dtype(BASIC), draw.choice % 6, draw.choice % 3, 4
+    a = draw.cells(dtype, low=-1, high=1)
+    key = 0.5 if dtype.is_float() else 1
+    hits = COMPARED[mode](array(a), key)
+    positions = np.zeros((draw.rows, width), dtype=np.int32)
+    for row, line in enumerate(hits):
+        found = [col + offset for col, hit in enumerate(line) if hit][:width]
+        positions[row, : len(found)] = found
+    counts = hits.sum(axis=1).reshape(1, -1).astype(np.int32)
+    scratch = [torch.zeros_like(a)] if name.startswith("tile.") else []
+    attrs = {"cmp_mode": mode, "offset": offset, "out_cols": width, "count_dtype": INT32}
+    return [a, Number(key, dtype), *scratch], attrs, (positions, counts)
+
+
+@sample("tile.mgather")
+def _global_rows(name: str, draw: Draw) -> tuple:
+    """Rows or elements at positions that may lie outside, where the policy says what is read."""
+    elements, policy = draw.choice % 2, (1, 2, 3)[draw.choice % 3]
+    memory = draw.cells(draw.dtype(BASIC), 8, draw.cols)
+    size = memory.numel() if elements else 8
+    places = draw.random.integers(-size, 2 * size, (draw.rows, draw.cols) if elements else (1, draw.rows))
+    inside = (places >= 0) & (places < size)
+    read = places % size if policy == 2 else places.clip(0, size - 1)
+    table = array(memory).reshape(-1) if elements else array(memory)
+    expected = table[read if elements else read.reshape(-1)]
+    if policy == 3:
+        expected = np.where(inside if elements else inside.reshape(-1, 1), expected, 0)
+    index = torch.from_numpy(places.astype(np.int32))
+    return [memory, index], {"coalesce": elements, "gather_oob": policy}, expected
+
+
+@sample("tile.tquant_mx")
+def _quantised(name: str, draw: Draw) -> tuple:
+    """Whole numbers times a power of two per group are represented exactly: the codes follow from the largest one."""
+    axis = draw.choice % 2
+    exponents = draw.random.integers(-3, 4, (32, 2))
+    numbers = draw.random.integers(-7, 8, (32, 64)).astype(np.float64)
+    numbers[:, [0, 32]] = 7
+    values = numbers * np.repeat(2.0**exponents, 32, axis=1)
+    codes = (exponents + 2 - 8 + 127).astype(np.uint8)  # 7 * 2**e lies in [4, 8) * 2**e
+    payload = values * np.repeat(2.0 ** (127 - codes.astype(int)), 32, axis=1)
+    scales = 2.0 ** (codes.astype(int) - 127)
+    expected = (payload, scales) if axis else (payload.T, scales.T)
+    return [torch.from_numpy(values.astype(np.float32))], {"group_axis": axis}, expected

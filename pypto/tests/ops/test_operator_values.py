@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch")
 import numpy as np  # noqa: E402
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
+from operator_sample import BASIC  # noqa: E402
 from operator_samples import DTYPE_OF, SAMPLES, TOLERANCE, Draw, Sample, as_numbers  # noqa: E402
 from pypto.ops import all_ops, get_op  # noqa: E402
 
@@ -17,6 +18,11 @@ from pypto import ir  # noqa: E402
 
 def check_type(sample: Sample, value: object, kind: ir.Type) -> None:
     """The dense value has the shape and the element type that the rule deduced."""
+    if isinstance(kind, ir.TupleType):
+        assert len(value) == len(kind.types)
+        for part, part_kind in zip(value, kind.types):
+            check_type(sample, part, part_kind)
+        return
     if isinstance(kind, ir.ScalarType):
         assert not hasattr(value, "shape") or value.dim() == 0
         return
@@ -29,23 +35,24 @@ def check_type(sample: Sample, value: object, kind: ir.Type) -> None:
 
 
 def check_value(value: object, expected: object) -> None:
+    if isinstance(value, tuple):
+        for part, wanted in zip(value, expected, strict=True):
+            check_value(part, wanted)
+        return
     if not isinstance(value, torch.Tensor):
         assert value == expected
         return
     got, wanted = as_numbers(value), np.asarray(expected)
     assert got.shape == wanted.shape
     if value.is_floating_point():
-        limit = TOLERANCE[value.dtype]
+        limit = TOLERANCE.get(value.dtype, 0)
         assert np.allclose(got, wanted, rtol=limit, atol=limit, equal_nan=True)
     else:
         assert np.array_equal(got, wanted)
 
 
-#: Operators with several results or without a shaped one; ``test_torch_values`` and the MX tests have them.
-ELSEWHERE = {
-    "tile.tquant_mx", "tile.gather_compare", "tensor.gather_compare", "tile.mgather", "array.create",
-    "array.get_element", "array.update_element",
-}  # fmt: skip
+#: Operators without a shaped result; ``test_torch_values`` has them.
+ELSEWHERE = {"array.create", "array.get_element", "array.update_element"}
 
 
 def test_every_torch_meaning_has_a_sample():
@@ -95,6 +102,51 @@ def test_reductions_see_the_valid_cells_only(name, valid_rows, valid_cols, choic
     reduce = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}[name.rpartition("_")[2]]
     expected = reduce(as_numbers(source)[:valid_rows, :valid_cols], axis=1 if by_row else 0, keepdims=True)
     check_value(value[:valid_rows, :1] if by_row else value[:1, :valid_cols], expected)
+
+
+PARTIAL = [n for n in SAMPLES if n.startswith("tile.part_")]
+
+
+@pytest.mark.parametrize("name", PARTIAL)
+@settings(max_examples=8)
+@given(st.integers(1, 6), st.integers(1, 16), st.integers(1, 6), st.integers(1, 16), st.integers(0, 3))
+def test_partial_operators_take_the_operand_that_is_valid(name, rows, cols, other_rows, other_cols, choice):
+    from pypto.debug import torch_support as rt
+
+    sample = SAMPLES[name](Draw(6, 16, choice))
+    sample.valid = ((rows, cols), (other_rows, other_cols))
+    assert [int(d.value) for d in sample.call().type.valid_shape] == [rows, cols]
+    left, right = (as_numbers(o) for o in sample.operands)
+    value = rt.op(name, *sample.operands, _regions=sample.valid, _shape=[6, 16])
+    expected = np.where(False, left, right)
+    for row in range(6):
+        for col in range(16):
+            first, second = row < rows and col < cols, row < other_rows and col < other_cols
+            if first:
+                expected[row, col] = sample.expected[row, col] if second else left[row, col]
+    seen = (slice(0, rows), slice(0, cols))
+    check_value(value[seen], expected[seen])
+    only = (slice(rows, max(rows, other_rows)), slice(0, other_cols))
+    check_value(value[only], right[only])
+
+
+PADS = {ir.PadValue.zero: 0, ir.PadValue.max: np.inf, ir.PadValue.min: -np.inf}
+
+
+@settings(max_examples=30)
+@given(st.sampled_from(list(PADS)), st.integers(0, 4), st.integers(0, 16), st.integers(0, 3))
+def test_padding_covers_exactly_the_cells_outside(pad, rows, cols, choice):
+    from pypto.debug import torch_support as rt
+
+    source = Draw(4, 16, choice).cells(BASIC[choice])
+    number, expected = PADS[pad], as_numbers(source).copy()
+    if not source.is_floating_point() and number:
+        limits = np.iinfo(expected.dtype)
+        number = limits.max if number > 0 else limits.min
+    outside = np.ones((4, 16), dtype=bool)
+    outside[:rows, :cols] = False
+    expected[outside] = number
+    assert np.array_equal(as_numbers(rt.fillpad(source, (rows, cols), pad)), expected)
 
 
 @pytest.mark.parametrize("name", SAMPLES)

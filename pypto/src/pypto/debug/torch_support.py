@@ -84,10 +84,24 @@ def op(name: str, *args: Any, _regions: tuple | None = None, _shape: tuple | Non
         args = tuple(a if r is None else region(a, r) for a, r in zip(args, _regions))
         if definition.family == "matmul" and len(args) >= 2:
             args = _contracted(args)
-    result = definition.torch(*args, **attrs)
+    if _regions is not None and definition.family == "partial":
+        result = _merged(definition.torch, args, _regions)
+    else:
+        result = definition.torch(*args, **attrs)
     if _shape is not None and isinstance(result, torch.Tensor):
         result = physical(result, _shape)
     return result
+
+
+def _merged(combine: Any, values: tuple, regions: tuple) -> Any:
+    """Two values combined where both are valid; where one is, that one."""
+    inside = []
+    for value, extents in zip(values, regions):
+        mask = torch.zeros(value.shape, dtype=torch.bool)
+        mask[tuple(slice(0, int(e)) for e in (value.shape if extents is None else extents))] = True
+        inside.append(mask)
+    left, right = values
+    return torch.where(inside[0] & inside[1], combine(left, right), torch.where(inside[0], left, right))
 
 
 def _contracted(args: tuple) -> tuple:

@@ -77,8 +77,8 @@ def _attribute(types: tuple[type, ...], value: Any) -> Any:
     return kwarg_value(value)
 
 
-def _default_front(definition: OpDef) -> Callable[..., tuple]:
-    """Binding of a call against the rule's own signature."""
+def _default_front(definition: OpDef, *, verbatim: bool = False) -> Callable[..., tuple]:
+    """Binding of a call against the rule's signature; ``verbatim`` stores given attributes even at their default."""
     signature = definition.signature
     params = {p.name: p for p in definition.params}
     attrs = definition.attrs
@@ -99,7 +99,8 @@ def _default_front(definition: OpDef) -> Callable[..., tuple]:
         for name, spec in attrs.items():
             if name not in values and spec.keep and not spec.required:
                 values[name] = kwarg_value(spec.default)
-        kept = {n: values[n] for n in attrs if n in values and (attrs[n].keep or values[n] != attrs[n].default)}
+        stored = lambda n: verbatim or attrs[n].keep or values[n] != attrs[n].default  # noqa: E731
+        kept = {n: values[n] for n in attrs if n in values and stored(n)}
         return operands, kept
 
     return front
@@ -126,7 +127,8 @@ def emit(definition: OpDef, operands: Sequence[Any], attrs: dict[str, Any], span
 
 def plain_function(definition: OpDef) -> Callable[..., Expr]:
     """The function that printed text calls by the operator's own name: IR operands and attributes, in rule order."""
-    return _function(definition, _default_front(definition), definition.signature, definition.name.rpartition(".")[2])
+    front = _default_front(definition, verbatim=True)
+    return _function(definition, front, definition.signature, definition.name.rpartition(".")[2])
 
 
 def public_function(definition: OpDef) -> Callable[..., Expr]:
