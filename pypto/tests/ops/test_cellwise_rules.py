@@ -172,6 +172,8 @@ def test_a_comparison_without_instruction_is_refused_where_text_is_written(code)
         assert call.kwargs == {"cmp_type": code}
         with pytest.raises(ValueError, match=f"no comparison for cmp_type={code}; use one of 0 eq, 1 ne"):
             cmp_mode(call)
+    with pytest.raises(ValueError, match=f"pl.cmp has no comparison for cmp_type={code}"):
+        UNIFIED["cmp"](tile([16, 32]), 0, code)
     assert cmp_mode(TILE.cmps(tile([16, 32]), 0, 5)) == "{cmpMode = #pto<cmp ge>}"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pypto.errors import user_error
 from pypto.ir.expr import Call
+from pypto.ir.span import Span
 
 CMP_MODES = ("eq", "ne", "lt", "le", "gt", "ge")
 ROUND_MODES = ("NONE", "RINT", "ROUND", "FLOOR", "CEIL", "TRUNC", "ODD")
@@ -19,17 +20,22 @@ def precision(kind: str) -> Callable[[Call], str]:
     )
 
 
-def cmp_mode(call: Call) -> str:
-    """``{cmpMode = #pto<cmp gt>}``.
+def comparison(name: str, code: int, span: Span) -> str:
+    """Name of the ``cmp_type`` code of operator ``name``.
 
     Raises:
         ValueError: a code that names no comparison.
     """
-    code = call.kwargs.get("cmp_type", 0)
     if not 0 <= code < len(CMP_MODES):
-        names = ", ".join(f"{number} {name}" for number, name in enumerate(CMP_MODES))
-        raise user_error(f"{call.op.name} has no comparison for cmp_type={code}; use one of {names}", span=call.span)
-    return f"{{cmpMode = #pto<cmp {CMP_MODES[code]}>}}"
+        names = ", ".join(f"{number} {mode}" for number, mode in enumerate(CMP_MODES))
+        raise user_error(f"{name} has no comparison for cmp_type={code}; use one of {names}", span=span)
+    return CMP_MODES[code]
+
+
+def cmp_mode(call: Call, span: Span | None = None) -> str:
+    """``{cmpMode = #pto<cmp gt>}``; ``span`` is the place of a call that has none."""
+    code = int(call.kwargs.get("cmp_type", 0))
+    return f"{{cmpMode = #pto<cmp {comparison(call.op.name, code, span or call.span)}>}}"
 
 
 def round_mode(call: Call) -> str:

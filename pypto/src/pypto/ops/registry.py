@@ -23,7 +23,7 @@ from pypto.ir.enums import (
     TileLayout,
     WriteChannel,
 )
-from pypto.ir.expr import Call, ConstInt, Expr, MakeTuple, Op
+from pypto.ir.expr import Call, ConstFloat, ConstInt, Expr, MakeTuple, Op
 from pypto.ir.node import make
 from pypto.ir.span import UNKNOWN_SPAN, Span
 from pypto.ir.types import ArrayType, ScalarType, TensorType, TileType, TupleType, Type
@@ -199,7 +199,8 @@ class OpDef(msgspec.Struct, eq=False, kw_only=True):
                 continue
             kind = member.type
             if not (isinstance(kind, ScalarType) and kind.dtype.is_int()):
-                got = kind.dtype if isinstance(kind, ScalarType) else type(kind).__name__
+                got = str(kind.dtype) if isinstance(kind, ScalarType) else type(kind).__name__
+                got = f"{member.value} ({got})" if isinstance(member, ConstFloat) else got
                 raise ValueError(f"{self.name}: {what} {index} must be an integer scalar, but got {got}")
 
     def _arity(self, low: int, variadic: bool) -> str:

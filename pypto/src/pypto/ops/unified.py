@@ -18,6 +18,7 @@ from pypto.ir.expr import Expr, as_expr
 from pypto.ir.span import Span
 from pypto.ir.types import ScalarType, TensorType, TileType
 from pypto.ops.namespaces import TENSOR, TILE
+from pypto.ops.pto_text import comparison
 from pypto.ops.unary import scalar_cast
 
 #: Public name -> dispatcher.
@@ -210,6 +211,8 @@ def div(lhs: Any, rhs: Any, high_precision: bool = False, *, _span: Span) -> Exp
 @unified
 def cmp(lhs: Any, rhs: Any, cmp_type: int = 0, *, _span: Span) -> Expr:
     """Comparison: a packed mask of tiles, 0/1 values of tensors."""
+    if type(cmp_type) is int:
+        comparison("pl.cmp", cmp_type, _span)
     return _function(level("cmp", lhs, rhs), "cmp")(lhs, rhs, cmp_type=cmp_type, span=_span)
 
 

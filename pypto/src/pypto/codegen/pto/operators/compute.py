@@ -17,8 +17,8 @@ from pypto.codegen.pto.types import signless_text
 from pypto.errors import user_error
 from pypto.ir import DataType, Expr, Span, TileType, Var
 from pypto.ir.expr import Call, ConstBool, const_index
+from pypto.ops.pto_text import cmp_mode
 
-_COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 _ROUND = ("NONE", "RINT", "ROUND", "FLOOR", "CEIL", "TRUNC", "ODD")
 _MASKS = {1: "P0101", 2: "P1010", 3: "P0001", 4: "P0010", 5: "P0100", 6: "P1000", 7: "P1111"}
 
@@ -29,8 +29,7 @@ def compare(emitter: KernelEmitter, call: Call, result: Var, span: Span) -> None
     mnemonic = "pto.tcmp" if call.op.name == "tile.cmp" else "pto.tcmps"
     out = target(emitter, call, result, span)
     ins = operands_of(emitter, call.args, call.args[0].type.dtype, at)
-    mode = f"{{cmpMode = #pto<cmp {_COMPARE[int(call.kwargs.get('cmp_type', 0))]}>}}"
-    instruction(emitter, mnemonic, ins, [tile_operand(out)], at, ins_attrs=mode)
+    instruction(emitter, mnemonic, ins, [tile_operand(out)], at, ins_attrs=cmp_mode(call, at))
 
 
 @emits("tile.cast")
