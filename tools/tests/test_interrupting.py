@@ -124,3 +124,18 @@ def test_run_ends_the_preparation_of_the_environment(five):
     process.communicate(timeout=60)
     assert process.returncode == 130
     assert not os.path.exists(f"/proc/{file.read_text()}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_sync_ends_the_installer(five, tmp_path, number):
+    python = tmp_path / "env" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    file = tmp_path / "pid"
+    python.write_text(f"#!/bin/sh\necho $$ > {file}\nexec sleep 300\n")
+    python.chmod(0o755)
+    process = five.start("sync", env={**os.environ, "VIRTUAL_ENV": str(tmp_path / "env")})
+    until(lambda: file.exists() and file.read_text().strip())
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and "installing was interrupted" in err
+    assert not os.path.exists(f"/proc/{file.read_text().strip()}")

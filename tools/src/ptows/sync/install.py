@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 import re
-import subprocess
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +63,12 @@ def install(items: Sequence[Wanted], root: Path, state: Path, environment: Envir
 
     Raises:
         PtowsError: the installer failed; nothing is recorded.
+        KeyboardInterrupt: the user interrupted; the installer was ended.
     """
+    # Only here: status and a sync with nothing to install do not start commands.
+    from ptows.runner.sessions import NOT_DONE, run_command
+    from ptows.sync.workers import stopping
+
     command = [environment.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
     if offline:
         command += ["--no-index", "--no-build-isolation"]
@@ -71,9 +76,13 @@ def install(items: Sequence[Wanted], root: Path, state: Path, environment: Envir
         command += ["--constraint", "constraints.txt"]
     for item in items:
         command += ["--editable", f"./{item.entry.path}"]
-    done = subprocess.run(command, cwd=root, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    if done.returncode:
-        raise _failure(redact(done.stderr or done.stdout), state, environment)
+    stop = threading.Event()
+    with stopping(stop):
+        ended = run_command("pip", command, root, None, stop, {})
+    if ended.state == NOT_DONE:
+        raise KeyboardInterrupt
+    if ended.code:
+        raise _failure(redact(ended.output), state, environment)
     remember([item.entry for item in items], root, state, environment)
 
 

@@ -199,6 +199,7 @@ def _install(manifest: Manifest, chosen: Sequence[Entry], options: Options, watc
         install.remember(packages, manifest.root, state, environment)
     except KeyboardInterrupt:
         report.interrupted = True
+        report.errors.append("installing was interrupted\n  run ptows sync again")
     except PtowsError as error:
         report.errors.append(str(error))
     except OSError as error:
