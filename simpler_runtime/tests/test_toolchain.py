@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import stat
 
 import pytest
@@ -114,8 +116,49 @@ def test_a_stored_binary_that_was_cut_short_is_written_again(fresh_cache):
 
 def test_a_cache_that_cannot_be_written_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("PTO_CACHE_DIR", str(write(tmp_path / "file", "") / "cache"))
-    with pytest.raises(ToolchainError, match=r"cannot be written.*PTO_CACHE_DIR"):
-        toolchain._work_dir()
+    unit = CompileUnit(write(tmp_path / "a.cpp", 'extern "C" int f() { return 3; }\n'))
+    for store in (lambda: compile_libraries([unit]), lambda: toolchain.store_binary(b"some code")):
+        with pytest.raises(ToolchainError, match=r"cannot be written \(Not a directory\); set PTO_CACHE_DIR"):
+            store()
+
+
+def test_a_cache_that_is_full_is_named(fresh_cache, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(ToolchainError, match=r"cannot be written \(No space left on device\)"):
+        toolchain.store_binary(b"some code")
+    assert [path for path in fresh_cache.rglob("*") if path.is_file()] == []
+
+
+def test_a_cache_that_is_removed_meanwhile_is_made_again(fresh_cache, tmp_path, monkeypatch):
+    unit = CompileUnit(write(tmp_path / "a.cpp", 'extern "C" int f() { return 3; }\n'))
+    run, calls = toolchain._run, []
+
+    def remove_before(command, what):
+        calls.append(what)
+        if len(calls) == 1:
+            shutil.rmtree(fresh_cache)
+        run(command, what)
+
+    monkeypatch.setattr(toolchain, "_run", remove_before)
+    (library,) = compile_libraries([unit])
+    assert len(calls) == 2 and library.is_file()
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe int f(;", bytes(range(256)) * 9])
+def test_the_complaint_about_a_source_that_is_no_text_is_shown(fresh_cache, tmp_path, content):
+    source = tmp_path / "a.cpp"
+    source.write_bytes(content)
+    with pytest.raises(ToolchainError, match=r"compiling a\.cpp failed"):
+        compile_libraries([CompileUnit(source)])
+
+
+def test_what_is_no_file_is_not_read(fresh_cache, tmp_path):
+    os.mkfifo(tmp_path / "a.cpp")
+    with pytest.raises(ToolchainError, match="source file not found"):
+        compile_libraries([CompileUnit(tmp_path / "a.cpp")])
 
 
 def test_leftovers_of_killed_processes_are_removed(fresh_cache, tmp_path):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import runpy
+from decimal import Decimal
 
+import numpy as np
 import pypto.language as pl
 import pytest
 import torch
@@ -117,6 +119,56 @@ def test_numbers_that_do_not_fit():
         shifted(x(), 2**40, x())
     with pytest.raises(TypeError, match=r"'by' \(position 1\) expects an integer, got 2\.5"):
         shifted(x(), 2.5, x())
+
+
+def test_numbers_of_other_libraries_are_numbers(scale):
+    assert torch.equal(scale(x(), np.float32(2)), x() * 2)
+    assert torch.equal(scale(x(), np.int64(3)), x() * 3)
+    with pytest.raises(ValueError, match=r"'by' \(position 1\) is fp32, which cannot hold 1000"):
+        scale(x(), 10**400)
+    for wrong in (1j, Decimal(2), [2.0], None, object()):
+        with pytest.raises(TypeError, match=rf"expects a number of type fp32, got {type(wrong).__name__}"):
+            scale(x(), wrong)
+
+
+WRONG_MEMORY = {
+    "no address": (lambda w, p: w.copy_to(p, None, 16), ValueError, "src_host_ptr must be an address"),
+    "null": (lambda w, p: w.copy_from(0, p, 16), ValueError, "dst_host_ptr must be an address, a positive int, got 0"),
+    "text as an address": (lambda w, p: w.copy_to("p", p, 16), ValueError, "dst_dev_ptr must be an address"),
+    "negative length": (lambda w, p: w.copy_to(p, p, -1), ValueError, "nbytes must be an int >= 0, got -1"),
+    "fractional length": (lambda w, p: w.copy_from(p, p, 1.5), ValueError, "nbytes must be an int >= 0"),
+    "past the end": (lambda w, p: w.copy_to(p + 60, p, 16), ValueError, "16 bytes at .* are not inside an allocation"),
+    "interior pointer": (lambda w, p: w.free(p + 4), ValueError, "is not the start of an allocation"),
+    "free nothing": (lambda w, p: w.free(None), ValueError, "ptr must be an address"),
+    "too much memory": (lambda w, p: w.malloc(2**63), MemoryError, "cannot allocate 9223372036854775808 bytes"),
+    "shape of another kind": (lambda w, p: w.alloc_tensor(4, torch.float32), TypeError, "a sequence of ints, got int"),
+    "dtype of another kind": (lambda w, p: w.alloc_tensor((4,), "float32"), TypeError, "a torch.dtype, got str"),
+    "init of another kind": (
+        lambda w, p: w.alloc_tensor((4,), torch.float32, init=[1.0] * 4), TypeError, "init must be a torch.Tensor",
+    ),
+    "free no tensor": (lambda w, p: w.free_tensor(p), TypeError, "expects a DeviceTensor, got int"),
+    "run no program": (lambda w, p: w.run(add_one, x(), x()), TypeError, "a worker runs a CompiledProgram, got"),
+    "register no program": (lambda w, p: w.register("scale"), TypeError, "a worker runs a CompiledProgram, got str"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG_MEMORY)
+def test_memory_of_a_worker_that_is_misused(case):
+    call, error, message = WRONG_MEMORY[case]
+    with ChipWorker(RunConfig()) as worker:
+        pointer = worker.malloc(64)
+        with pytest.raises(error, match=message):
+            call(worker, pointer)
+        worker.free(pointer)
+
+
+def test_options_of_another_kind():
+    for name in ("enable_dump_args", "enable_pmu"):
+        with pytest.raises(TypeError, match=f"{name} must be a number, got str"):
+            RunConfig(**{name: "2"})
+    for wrong in (3, "UnusedControlFlowResult", [1]):
+        with pytest.raises(TypeError, match="DiagnosticCheck"):
+            ir.compile(Scale, dump_passes=False, disabled_diagnostics=wrong)
 
 
 @pytest.mark.parametrize("platform", ["a2a3sim", "torch"])

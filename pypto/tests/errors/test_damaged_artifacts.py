@@ -152,3 +152,19 @@ def test_a_folder_keeps_no_trace_of_a_failed_compile(tmp_path):
     add_one.compile(*sample(), config=config)
     assert not (tmp_path / "a" / "report" / "codegen_errors.txt").exists()
     assert os.listdir(tmp_path / "a" / "kernels")
+
+
+@pytest.mark.parametrize("name", ["compiled_meta.json", "kernel_config.py"])
+@pytest.mark.parametrize("other", ["folder", "pipe"])
+def test_a_file_that_is_something_else(artifact, name, other):
+    (artifact / name).unlink()
+    (os.mkdir if other == "folder" else os.mkfifo)(artifact / name)  # reading a pipe would wait for a writer
+    with pytest.raises(FileNotFoundError, match=f"{name} not found"):
+        CompiledProgram.from_dir(artifact)(*sample())
+
+
+def test_a_source_that_is_no_text(artifact):
+    (source,) = (artifact / "kernels" / "aiv").glob("*.cpp")
+    source.write_bytes(bytes(range(256)))
+    with pytest.raises(RuntimeError, match="compiling add_one_incore_0 failed"):
+        CompiledProgram.from_dir(artifact)(*sample())

@@ -18,6 +18,15 @@ DIAGNOSTICS_DIR = CSRC_DIR / "diagnostics"
 _FLAGS = ("-O1", "-finline-small-functions")
 
 _lock = threading.Lock()
+
+
+def _unlock_after_fork() -> None:
+    """A thread of the parent may have held the lock; it does not exist here."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_unlock_after_fork)
 _library: ctypes.CDLL | None = None
 
 

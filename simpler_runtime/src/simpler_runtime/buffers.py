@@ -40,7 +40,10 @@ class _SharedMemory:
 
     def __init__(self, nbytes: int) -> None:
         # Shared and anonymous: no name that could leak, zero pages, and children of a fork see the same bytes.
-        self._map = mmap.mmap(-1, nbytes)
+        try:
+            self._map = mmap.mmap(-1, nbytes)
+        except (OSError, OverflowError) as error:
+            raise MemoryError(f"cannot allocate {nbytes} bytes: {error}") from None
         self.buf = memoryview(self._map)
         self.size = nbytes
 

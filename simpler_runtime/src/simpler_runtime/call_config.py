@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from simpler_runtime._native import RING_COUNT
+from simpler_runtime.tensors import whole_number
 
 DEFAULT_TASK_WINDOW = 16384
 DEFAULT_HEAP_BYTES = 256 * 1024 * 1024
@@ -89,11 +90,13 @@ class CallConfig:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "enable_chip_swimlane":
-            value = 4 if value is True else min(max(int(value), 0), 4)
+            value = 4 if value is True else min(max(whole_number(name, value), 0), 4)
         elif name == "enable_dump_args":
-            value = min(max(int(value), 0), 3)
+            value = min(max(whole_number(name, value), 0), 3)
         elif name in self._INTS:
-            value = int(value)
+            value = whole_number(name, value)
+            if not -(2**31) <= value < 2**31:
+                raise ValueError(f"{name} must fit in 32 bits, got {value}")
         elif name in self._FLAGS:
             value = bool(value)
         elif name == "output_prefix":

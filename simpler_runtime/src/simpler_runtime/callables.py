@@ -43,6 +43,8 @@ class _Binary:
     __slots__ = ("_bytes", "_path")
 
     def __init__(self, content: bytes | Path) -> None:
+        if not isinstance(content, (bytes, bytearray, memoryview, Path)):
+            raise TypeError(f"a binary is given as bytes, got {type(content).__name__}")
         self._path = content if isinstance(content, Path) else None
         self._bytes = None if isinstance(content, Path) else bytes(content)
         if self._bytes is not None and not self._bytes:
@@ -50,10 +52,15 @@ class _Binary:
 
     @property
     def path(self) -> Path:
-        if self._path is None:
-            assert self._bytes is not None
+        if self._bytes is not None and not self.on_disk:
             self._path = toolchain.store_binary(self._bytes)
+        assert self._path is not None
         return self._path
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether the content is in a file that still exists."""
+        return self._path is not None and self._path.exists()
 
     @property
     def content(self) -> bytes:
@@ -152,6 +159,11 @@ class ChipCallable(_Signed):
         config_name: str = "",
     ) -> ChipCallable:
         return cls(signature, func_name, binary, children, config_name)
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether all code is in files that still exist: somebody may have emptied the compile cache."""
+        return self.code.on_disk and all(child.code.on_disk for _, child in self.children)
 
     @property
     def child_count(self) -> int:

@@ -26,7 +26,7 @@ def scalar_to_uint64(value: Any) -> int:
             raise ValueError(f"scalar {value} does not fit in 64 bits")
         return value & 0xFFFFFFFFFFFFFFFF
     if isinstance(value, float):
-        return struct.unpack("<I", struct.pack("<f", value))[0]
+        return int.from_bytes(bytes(ctypes.c_float(value)), "little")
     if isinstance(value, ctypes._SimpleCData):
         return int.from_bytes(bytes(value).ljust(8, b"\0")[:8], "little")
     if hasattr(value, "tobytes") and hasattr(value, "dtype"):
@@ -35,7 +35,10 @@ def scalar_to_uint64(value: Any) -> int:
             raise ValueError(f"a scalar argument has at most 8 bytes, got {len(raw)}")
         return int.from_bytes(raw.ljust(8, b"\0"), "little")
     if hasattr(value, "item"):
-        return scalar_to_uint64(value.item())
+        try:
+            return scalar_to_uint64(value.item())
+        except RuntimeError as error:
+            raise TypeError(f"cannot pass this {type(value).__name__} as a scalar argument: {error}") from None
     raise TypeError(f"cannot pass a {type(value).__name__} as a scalar argument")
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from simpler_runtime.data_types import MAX_TENSOR_DIMS, DataType, get_element_size, torch_dtype_to_datatype
@@ -13,9 +14,19 @@ RECORD_BYTES = _RECORD.size
 _NO_OWNER = 0xFFFFFFFFFFFFFFFF
 
 
+def whole_number(what: str, value: Any) -> int:
+    """The value as an int. TypeError for anything that is no integer, such as 1.5 or "3"."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{what} must be an int, got {value!r}") from None
+
+
 def check_shape(shapes: Sequence[int]) -> tuple[int, ...]:
-    """The shape as a tuple; ValueError unless it has 1 to 5 non-negative dimensions."""
-    shape = tuple(int(extent) for extent in shapes)
+    """The shape as a tuple; ValueError unless it has 1 to 5 non-negative dimensions, TypeError unless they are ints."""
+    if not isinstance(shapes, Iterable) or isinstance(shapes, (str, bytes)):
+        raise TypeError(f"a shape is a sequence of ints, got {type(shapes).__name__}")
+    shape = tuple(whole_number("an extent", extent) for extent in shapes)
     if not 1 <= len(shape) <= MAX_TENSOR_DIMS:
         raise ValueError(f"a tensor has 1 to {MAX_TENSOR_DIMS} dimensions, got shape {shape}")
     if any(extent < 0 or extent > 0xFFFFFFFF for extent in shape):
@@ -45,7 +56,9 @@ class ChipTensor:
     @classmethod
     def make(cls, data: int, shapes: Sequence[int], dtype: DataType, child_memory: bool = False) -> ChipTensor:
         """A contiguous tensor at address ``data``. ``child_memory`` marks memory of the chip itself."""
-        return cls._make(int(data), check_shape(shapes), None, DataType(dtype), bool(child_memory), None)
+        return cls._make(
+            whole_number("an address", data), check_shape(shapes), None, DataType(dtype), bool(child_memory), None
+        )
 
     @classmethod
     def _make(
@@ -136,6 +149,8 @@ def make_chip_tensor_arg(tensor: Any) -> ChipTensor:
     if not shape:
         shape, strides = (1,), (1,)
     shape = check_shape(shape)
+    if address == 0 and 0 not in shape:
+        raise ValueError(f"the {type(tensor).__name__} of shape {shape} has no memory")
     strides = tuple(1 if n == 1 and s <= 0 else s for n, s in zip(shape, strides))
     if 0 in shape:
         strides = row_major_strides(shape)

@@ -11,25 +11,30 @@ full disk or a copy is compiled again instead of being loaded.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import importlib.util
 import json
 import os
 import platform
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 from simpler_runtime.errors import ToolchainError
 
 INCLUDE_DIR = Path(__file__).parent / "include"
+
+_Result = TypeVar("_Result")
 
 _CACHE_FORMAT = "3"
 _DIGEST_SUFFIX = ".sha256"
@@ -147,11 +152,17 @@ def _is_clang(compiler: Compiler) -> bool:
         return answer.read_text() == "clang"
     except OSError:
         pass
-    result = subprocess.run([*compiler.command, "--version"], capture_output=True, text=True, check=False)
+    try:
+        result = subprocess.run(
+            [*compiler.command, "--version"], capture_output=True, encoding="utf-8", errors="replace", check=False
+        )
+    except OSError as error:
+        raise ToolchainError(f"cannot run the compiler {compiler.command[0]} ({error.strerror})") from error
     if result.returncode != 0:
         raise ToolchainError(f"{' '.join(compiler.command)} --version failed:\n{result.stderr.strip()}")
     clang = "clang" in result.stdout
-    _write_atomically(answer, b"clang" if clang else b"gcc")
+    with contextlib.suppress(OSError):  # the next process asks again
+        _write_atomically(answer, b"clang" if clang else b"gcc")
     return clang
 
 
@@ -171,7 +182,7 @@ def compile_libraries(units: Sequence[CompileUnit], *, jobs: int | None = None) 
 
     def compile_group(item: tuple[tuple[str, Path], list[int]]) -> Path:
         (meaning, _), members = item
-        return cache.compile(compiler, meaning, [units[index] for index in members])
+        return _stored(lambda: cache.compile(compiler, meaning, [units[index] for index in members]))
 
     for members, library in zip(groups.values(), _parallel(compile_group, list(groups.items()), jobs)):
         for index in members:
@@ -198,6 +209,11 @@ def build_library(
     if _is_intact(target):
         return target
     includes = [f"-I{directory}" for directory in include_dirs]
+    _stored(lambda: _build(compiler, sources, [*command_flags, *includes], name, target))
+    return target
+
+
+def _build(compiler: Compiler, sources: list[Path], flags: list[str], name: str, target: Path) -> None:
     with _work_dir() as work:
         objects = []
         for number, group in enumerate(_balanced(sources, len(os.sched_getaffinity(0)))):
@@ -207,13 +223,12 @@ def build_library(
 
         def compile_one(target: Path) -> None:
             source = target.with_suffix(".cpp")
-            _run([*compiler.command, *command_flags, *includes, "-c", str(source), "-o", str(target)], name)
+            _run([*compiler.command, *flags, "-c", str(source), "-o", str(target)], name)
 
         _parallel(compile_one, objects, None)
         output = work / "library.so"
         _run([*compiler.command, "-shared", *map(str, objects), "-o", str(output), "-pthread", "-ldl"], name)
         _publish(output, target)
-    return target
 
 
 def _balanced(sources: Sequence[Path], count: int) -> list[list[Path]]:
@@ -232,7 +247,7 @@ def store_binary(binary: bytes, suffix: str = ".so") -> Path:
     digest = hashlib.sha256(binary).hexdigest()
     target = _Cache().entry("binaries", digest, suffix)
     if not target.exists() or _file_digest(target) != digest:
-        _write_atomically(target, binary)
+        _stored(lambda: _write_atomically(target, binary))
     return target
 
 
@@ -255,7 +270,7 @@ class _Cache:
         key = self._unit_key(compiler, unit)
         if unit.canonical is None:
             return key
-        text = unit.canonical(unit.source.read_text())
+        text = unit.canonical(unit.source.read_text(encoding="utf-8", errors="backslashreplace"))
         return _digest(_CACHE_FORMAT, compiler.identity, "canonical", text, *_unit_flags(compiler, unit))
 
     def compile(self, compiler: Compiler, meaning: str, units: Sequence[CompileUnit]) -> Path:
@@ -355,6 +370,8 @@ _FILE_DIGESTS: dict[str, tuple[tuple[int, int, int], str]] = {}
 def _file_digest(path: Path) -> str:
     """SHA-256 of a file, remembered while its size and times stay the same."""
     status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
     stamp = (status.st_size, status.st_mtime_ns, status.st_ino)
     name = os.fspath(path)
     known = _FILE_DIGESTS.get(name)
@@ -368,31 +385,45 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def _work_dir() -> tempfile.TemporaryDirectory:
+class _CacheRemovedError(Exception):
+    """Somebody has removed the cache, or this part of it, while it was written to."""
+
+
+@contextlib.contextmanager
+def _work_dir() -> Iterator[Path]:
     """Scratch folder on the file system of the cache, so that a rename is atomic."""
-
-    class _Folder(tempfile.TemporaryDirectory):
-        def __enter__(self) -> Path:  # type: ignore[override]
-            return Path(self.name)
-
     root = _made(cache_dir() / "work")
     # What killed processes left behind.
     for leftover in root.iterdir():
         with contextlib.suppress(OSError):
             if time.time() - leftover.stat().st_mtime > _LEFTOVER_SECONDS:
                 shutil.rmtree(leftover, ignore_errors=True)
-    return _Folder(dir=root, ignore_cleanup_errors=True)
+    with tempfile.TemporaryDirectory(dir=root, ignore_cleanup_errors=True) as name:
+        try:
+            yield Path(name)
+        except (OSError, ToolchainError) as error:
+            if os.path.exists(name):
+                raise
+            raise _CacheRemovedError from error
+
+
+def _stored(write: Callable[[], _Result]) -> _Result:
+    """What ``write`` puts into the cache. ToolchainError when the cache cannot be written."""
+    reason = "it is removed again and again"
+    try:
+        for _ in range(5):
+            with contextlib.suppress(_CacheRemovedError, FileNotFoundError):
+                return write()
+    except OSError as error:
+        reason = error.strerror or str(error)
+    raise ToolchainError(
+        f"the compile cache {cache_dir()} cannot be written ({reason}); set PTO_CACHE_DIR to a folder that can"
+    )
 
 
 def _made(folder: Path) -> Path:
     """A folder of the cache, created if needed."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ToolchainError(
-            f"the compile cache {cache_dir()} cannot be written ({error.strerror}); set PTO_CACHE_DIR to a folder "
-            "that can"
-        ) from error
+    folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
@@ -418,12 +449,17 @@ def _write_atomically(target: Path, content: bytes) -> None:
             file.write(content)
         os.replace(name, target)
     except BaseException:
-        os.unlink(name)
+        with contextlib.suppress(OSError):
+            os.unlink(name)
         raise
 
 
 def _run(command: list[str], what: str) -> None:
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        # Compilers quote sources, which may hold anything.
+        result = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
+    except OSError as error:
+        raise ToolchainError(f"cannot run the compiler {command[0]} ({error.strerror})") from error
     if result.returncode != 0:
         said = (result.stderr or result.stdout).strip()
         status = f"exit status {result.returncode}"

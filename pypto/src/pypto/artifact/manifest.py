@@ -32,7 +32,7 @@ def read_manifest(root: Path) -> Manifest:
         ValueError: it is not a valid manifest; the text names the entry.
     """
     path = root / MANIFEST
-    if not path.exists():
+    if not path.is_file():
         raise FileNotFoundError(
             f"{path} not found: the folder holds no runnable artifact. It was compiled for platform 'torch', with "
             "skip_ptoas or with a PTOAS_ROOT that names no assembler, or the program has no Orchestration function to "

@@ -94,7 +94,7 @@ def read_sidecar(root: Path) -> ArtifactMeta:
         ValueError: it is damaged or of another schema; the text advises to recompile.
     """
     path = root / SIDECAR
-    if not path.exists():
+    if not path.is_file():
         raise FileNotFoundError(f"{path} not found: not a compiled program, or compiled by an older version")
     try:
         record = json.loads(path.read_text(encoding="utf-8"))

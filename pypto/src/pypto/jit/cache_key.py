@@ -68,9 +68,10 @@ def _captured(entry: JITFunction) -> tuple:
 
 def _context_key() -> tuple:
     """What an active PassContext decides about the result."""
-    # Without the passes loaded no context can be active; importing them here would slow the first look-up.
-    passes = sys.modules.get("pypto.passes")
-    context = passes.PassContext.current() if passes else None
+    # Without the passes loaded, or while another thread loads them, no context of this thread can be active; importing
+    # them here would slow the first look-up.
+    contexts = getattr(sys.modules.get("pypto.passes"), "PassContext", None)
+    context = contexts.current() if contexts else None
     if context is None:
         return ()
     return (

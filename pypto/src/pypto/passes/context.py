@@ -9,7 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pypto.passes.diagnostics import DiagnosticCheckSet
+    from pypto.passes.diagnostics import DiagnosticCheck, DiagnosticCheckSet
     from pypto.passes.instruments import PassInstrument
 
 
@@ -83,6 +83,18 @@ def get_default_diagnostic_phase() -> DiagnosticPhase:
     return _from_environment("PYPTO_WARNING_LEVEL", DiagnosticPhase, DiagnosticPhase.PRE_PIPELINE)  # type: ignore[return-value]
 
 
+def _check_set(checks: Iterable[DiagnosticCheck] | None) -> DiagnosticCheckSet:
+    """A set of its own, the default one for None; ``TypeError`` for what holds no checks."""
+    from pypto.passes.diagnostics import DEFAULT_DISABLED, DiagnosticCheckSet
+
+    if not isinstance(checks, (Iterable, type(None))):
+        raise TypeError(f"disabled_diagnostics must be a set of DiagnosticCheck, got {type(checks).__name__}")
+    own = DiagnosticCheckSet()
+    for check in DEFAULT_DISABLED if checks is None else checks:
+        own.insert(check)
+    return own
+
+
 _local = threading.local()
 
 
@@ -100,12 +112,10 @@ class PassContext:
         runtime: RuntimeKind = RuntimeKind.TENSORMAP_AND_RINGBUFFER,
         enable_buffer_ir: bool = False,
     ):
-        from pypto.passes.diagnostics import DEFAULT_DISABLED
-
         self._instruments = list(instruments)
         self._verification_level = verification_level
         self._diagnostic_phase = get_default_diagnostic_phase() if diagnostic_phase is None else diagnostic_phase
-        self._disabled = (DEFAULT_DISABLED if disabled_diagnostics is None else disabled_diagnostics).copy()
+        self._disabled = _check_set(disabled_diagnostics)
         self._memory_planner = memory_planner
         self._l0c_double_buffer = enable_pypto_l0c_double_buffer
         self._runtime = runtime

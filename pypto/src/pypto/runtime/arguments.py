@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import numbers
+import reprlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -189,17 +191,18 @@ def scalar_value(param: ParamInfo, position: int, value: Any) -> Any:
                 f"got {type(value).__name__}"
             )
         return value
-    if isinstance(value, (bool, int, float)):
-        if isinstance(value, int) and kind not in (ctypes.c_float, ctypes.c_double) and kind(value).value != value:
-            raise ValueError(
-                f"scalar parameter '{param.name}' (position {position}) is {param.dtype}, which cannot hold {value}"
-            )
-        if kind in (ctypes.c_float, ctypes.c_double):
-            return kind(value)
-        if isinstance(value, float):
-            raise TypeError(f"scalar parameter '{param.name}' (position {position}) expects an integer, got {value}")
-        return kind(value)
-    raise TypeError(
-        f"scalar parameter '{param.name}' (position {position}) expects a number of type {param.dtype}, "
-        f"got {type(value).__name__}"
-    )
+    where = f"scalar parameter '{param.name}' (position {position})"
+    if isinstance(value, numbers.Integral):
+        number = int(value)
+        try:
+            carried = kind(number)
+        except OverflowError:
+            carried = None
+        if carried is None or (kind not in (ctypes.c_float, ctypes.c_double) and carried.value != number):
+            raise ValueError(f"{where} is {param.dtype}, which cannot hold {reprlib.repr(number)}")
+        return carried
+    if isinstance(value, numbers.Real):
+        if kind not in (ctypes.c_float, ctypes.c_double):
+            raise TypeError(f"{where} expects an integer, got {value}")
+        return kind(float(value))
+    raise TypeError(f"{where} expects a number of type {param.dtype}, got {type(value).__name__}")

@@ -108,10 +108,14 @@ class CompiledProgram:
 
     # -- binaries -----------------------------------------------------------------------------------------------
 
-    def assembled(self, platform: str) -> tuple[Any, Any]:
-        """(callable of the task runtime, manifest) for a platform, built on first use."""
+    def assembled(self, platform: str, *, on_disk: bool = False) -> tuple[Any, Any]:
+        """(callable of the task runtime, manifest) for a platform, built on first use.
+
+        ``on_disk`` builds it again when its files have been removed from the compile cache.
+        """
         self._single()
-        if platform not in self._assembled:
+        known = self._assembled.get(platform)
+        if known is None or (on_disk and not known[0].on_disk):
             from pypto.runtime.binaries import build_chip_callable
 
             self._assembled[platform] = build_chip_callable(self.output_dir, platform)

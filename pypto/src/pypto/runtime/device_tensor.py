@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -24,7 +25,7 @@ class DeviceTensor:
         shape = check_shape(shape)
         if not isinstance(dtype, torch.dtype):
             raise TypeError(f"dtype must be a torch.dtype, got {type(dtype).__name__}")
-        if buffer is not None and buffer.base != data_ptr:
+        if buffer is not None and getattr(buffer, "base", None) != data_ptr:
             raise ValueError("the buffer does not start at data_ptr")
         for name, value in (("_data_ptr", data_ptr), ("_shape", shape), ("_dtype", dtype), ("_buffer", buffer)):
             object.__setattr__(self, name, value)
@@ -58,6 +59,8 @@ class DeviceTensor:
 
 def check_shape(shape: Any) -> tuple[int, ...]:
     """Positive ints; ``TypeError`` for other dimensions, ``ValueError`` for an empty shape or one <= 0."""
+    if not isinstance(shape, Sequence) or isinstance(shape, (str, bytes)):
+        raise TypeError(f"shape must be a sequence of ints, got {type(shape).__name__}")
     shape = tuple(shape)
     if not shape:
         raise ValueError("shape must not be empty")

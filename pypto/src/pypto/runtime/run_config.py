@@ -79,6 +79,10 @@ class RunConfig:
         self.ring_task_window = _ring("ring_task_window", self.ring_task_window, "a power of 2 >= 4", _window_ok)
         self.ring_heap = _ring("ring_heap", self.ring_heap, "a power of 2 >= 1024 (bytes per ring)", _heap_ok)
         self.ring_dep_pool = _ring("ring_dep_pool", self.ring_dep_pool, "in [4, INT32_MAX]", _pool_ok)
+        for name in ("enable_dump_args", "enable_pmu"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, float)):
+                raise TypeError(f"{name} must be a number, got {type(value).__name__}")
         if self.any_dfx_enabled():
             self.save_kernels = True
 

@@ -7,6 +7,7 @@ import contextlib
 import contextvars
 import ctypes
 import functools
+import os
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -36,6 +37,19 @@ class Worker(abc.ABC):
     @abc.abstractmethod
     def register(self, compiled: Any) -> RegistrationHandle:
         """Assemble and upload an artifact once."""
+
+
+def _check_program(value: Any) -> None:
+    from pypto.runtime.compiled_program import CompiledProgram
+
+    if not isinstance(value, CompiledProgram):
+        raise TypeError(f"a worker runs a CompiledProgram, got {type(value).__name__}")
+
+
+def _check_address(name: str, value: Any) -> None:
+    """``ValueError`` for what cannot be the address of memory."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 2**64:
+        raise ValueError(f"{name} must be an address, a positive int, got {value!r}")
 
 
 class RegistrationHandle:
@@ -189,7 +203,10 @@ class ChipWorker(Worker):
         self._ready("malloc")
         if not isinstance(nbytes, int) or isinstance(nbytes, bool) or nbytes <= 0:
             raise ValueError(f"nbytes must be a positive int, got {nbytes!r}")
-        block = (ctypes.c_char * (nbytes + 63))()
+        try:
+            block = (ctypes.c_char * (nbytes + 63))()
+        except OverflowError:
+            raise MemoryError(f"cannot allocate {nbytes} bytes") from None
         address = (ctypes.addressof(block) + 63) // 64 * 64
         self._blocks[address] = (block, nbytes)
         return address
@@ -197,6 +214,7 @@ class ChipWorker(Worker):
     def free(self, ptr: int, *, worker_id: int = 0) -> None:
         self._only_worker(worker_id)
         self._ready("free")
+        _check_address("ptr", ptr)
         if ptr not in self._blocks:
             raise ValueError(f"{ptr:#x} is not the start of an allocation of this worker")
         del self._blocks[ptr]
@@ -205,17 +223,22 @@ class ChipWorker(Worker):
         """Host to device, ``nbytes`` bytes."""
         self._only_worker(worker_id)
         self._ready("copy_to")
-        self._inside(dst_dev_ptr, nbytes)
+        _check_address("src_host_ptr", src_host_ptr)
+        self._inside("dst_dev_ptr", dst_dev_ptr, nbytes)
         ctypes.memmove(dst_dev_ptr, src_host_ptr, nbytes)
 
     def copy_from(self, dst_host_ptr: int, src_dev_ptr: int, nbytes: int, *, worker_id: int = 0) -> None:
         """Device to host, ``nbytes`` bytes."""
         self._only_worker(worker_id)
         self._ready("copy_from")
-        self._inside(src_dev_ptr, nbytes)
+        _check_address("dst_host_ptr", dst_host_ptr)
+        self._inside("src_dev_ptr", src_dev_ptr, nbytes)
         ctypes.memmove(dst_host_ptr, src_dev_ptr, nbytes)
 
-    def _inside(self, pointer: int, nbytes: int) -> None:
+    def _inside(self, name: str, pointer: int, nbytes: int) -> None:
+        _check_address(name, pointer)
+        if not isinstance(nbytes, int) or isinstance(nbytes, bool) or nbytes < 0:
+            raise ValueError(f"nbytes must be an int >= 0, got {nbytes!r}")
         for start, (_, size) in self._blocks.items():
             if start <= pointer and pointer + nbytes <= start + size:
                 return
@@ -230,7 +253,13 @@ class ChipWorker(Worker):
         """
         self._only_worker(worker_id)
         self._ready("alloc_tensor")
+        import torch
+
         shape = check_shape(shape)
+        if not isinstance(dtype, torch.dtype):
+            raise TypeError(f"dtype must be a torch.dtype, got {type(dtype).__name__}")
+        if init is not None and not isinstance(init, torch.Tensor):
+            raise TypeError(f"init must be a torch.Tensor, got {type(init).__name__}")
         if init is not None and (tuple(init.shape) != shape or init.dtype != dtype):
             raise ValueError(f"init has shape {tuple(init.shape)} and dtype {init.dtype}, expected {shape} and {dtype}")
         nbytes = dtype.itemsize
@@ -246,11 +275,14 @@ class ChipWorker(Worker):
         """Release a tensor; a second time nothing happens."""
         self._only_worker(worker_id)
         self._ready("free_tensor")
+        if not isinstance(tensor, DeviceTensor):
+            raise TypeError(f"free_tensor expects a DeviceTensor, got {type(tensor).__name__}")
         self._blocks.pop(tensor.data_ptr, None)
 
     # -- runs ---------------------------------------------------------------------------------------------------
 
     def register(self, compiled: Any) -> RegistrationHandle:
+        _check_program(compiled)
         return RegistrationHandle(self, compiled, self._handle(compiled))
 
     def _handle(self, compiled: Any) -> Any:
@@ -258,7 +290,7 @@ class ChipWorker(Worker):
         with self._lock:
             handle = self._handles.get(id(compiled))
             if handle is None:
-                callable_, manifest = compiled.assembled(self.platform)
+                callable_, manifest = compiled.assembled(self.platform, on_disk=True)
                 runtime = manifest.runtime["runtime"]
                 if runtime != self.runtime:
                     raise ValueError(
@@ -272,6 +304,7 @@ class ChipWorker(Worker):
             return handle
 
     def run(self, compiled: Any, *args: Any, config: RunConfig | None = None) -> Any:
+        _check_program(compiled)
         values, allocated = split_arguments(compiled.params, args, compiled.has_return)
         self.execute(compiled, values, config)
         return compiled._results(values) if allocated else None
@@ -366,6 +399,16 @@ def call_config(config: RunConfig | None, compiled: Any) -> Any:
 
 _shared: dict[tuple[str, str], ChipWorker] = {}
 _shared_lock = threading.Lock()
+
+
+def _forget_shared() -> None:
+    """After a fork: the workers have lost their threads, and the lock perhaps its owner."""
+    global _shared_lock
+    _shared.clear()
+    _shared_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_shared)
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 // Loaded code of one callable: the orchestration library and its kernels.
 #pragma once
 #include <dlfcn.h>
+#include <elf.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -84,6 +85,11 @@ public:
 
 private:
     static void *open(const char *path, char *error, size_t size) {
+        // The loader maps what the headers promise and dies of the pages that a file cut short does not have.
+        if (cut_short(path)) {
+            std::snprintf(error, size, "cannot load %s: the file is cut short", path);
+            return nullptr;
+        }
         void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         if (!library) std::snprintf(error, size, "cannot load %s: %s", path, dlerror());
         return library;
@@ -92,6 +98,24 @@ private:
         std::ifstream file(path, std::ios::binary);
         const std::string content{std::istreambuf_iterator<char>(file), {}};
         return content.find(name) != std::string::npos;
+    }
+    // Whether a 64-bit ELF file is shorter than its headers say; other files are the loader's to judge.
+    static bool cut_short(const char *path) {
+        std::ifstream file(path, std::ios::binary | std::ios::ate);
+        const uint64_t bytes = file ? static_cast<uint64_t>(file.tellg()) : 0;
+        Elf64_Ehdr header;
+        if (!file.seekg(0) || !file.read(reinterpret_cast<char *>(&header), sizeof header)) return false;
+        if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64) return false;
+        if (header.e_phentsize != sizeof(Elf64_Phdr)) return false;
+        for (int i = 0; i < header.e_phnum; ++i) {
+            Elf64_Phdr segment;
+            if (!file.seekg(static_cast<std::streamoff>(header.e_phoff + i * sizeof segment)) ||
+                !file.read(reinterpret_cast<char *>(&segment), sizeof segment)) {
+                return true;
+            }
+            if (segment.p_filesz > bytes || segment.p_offset > bytes - segment.p_filesz) return true;
+        }
+        return false;
     }
     static void *symbol(void *library, const char *path, const char *name, char *error, size_t size) {
         void *address = dlsym(library, name);

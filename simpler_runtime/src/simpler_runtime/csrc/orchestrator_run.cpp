@@ -26,7 +26,7 @@ void Orchestrator::run(const Callable &callable, const ChipTaskArgs &args, const
     const int ring_count = host_build_graph_ ? 1 : PTO2_MAX_RING_DEPTH;
     for (int r = 0; r < ring_count; ++r) {
         if (!rings_[r].configure(options.rings.task_window[r], options.rings.heap[r], options.rings.dep_pool[r])) {
-            errors.report(PTO2_ERROR_HEAP_RING_DEADLOCK, "cannot reserve ring %d: %u slots, %llu heap bytes", r,
+            errors.report(PTO2_ERROR_HEAP_RING_DEADLOCK, "cannot reserve ring %d: %u slots and %llu heap bytes are more than this process can have", r,
                           options.rings.task_window[r], static_cast<unsigned long long>(options.rings.heap[r]));
             return;
         }
