@@ -62,21 +62,21 @@ struct Divide {
 struct Maximum {
     template <class V>
     [[gnu::always_inline]] V operator()(V a, V b) const {
-        const V larger = a > b ? a : b;
+        const V result = larger(a, b);
         if constexpr (kFloatVector<V>)
-            return (a != a) ? a : larger;
+            return (a != a) ? a : result;
         else
-            return larger;
+            return result;
     }
 };
 struct Minimum {
     template <class V>
     [[gnu::always_inline]] V operator()(V a, V b) const {
-        const V smaller = a < b ? a : b;
+        const V result = lesser(a, b);
         if constexpr (kFloatVector<V>)
-            return (a != a) ? a : smaller;
+            return (a != a) ? a : result;
         else
-            return smaller;
+            return result;
     }
 };
 // C remainder, element by element. By zero: NaN for floats, 0 for integers.

@@ -417,6 +417,13 @@ using TileSide = Side<kByColumn<TileT>, !TileT::isBoxedLayout>;
 template <class TileT>
 using TransposedTileSide = Side<!kByColumn<TileT>, !TileT::isBoxedLayout>;
 
+// The layout with positions counted in bytes: all plain copies share one loop.
+template <int Size>
+inline LineLayout in_bytes(const LineLayout& layout) {
+    return {layout.by_column, layout.run * Size, layout.run_stride * Size, layout.box_lines, layout.line_stride * Size,
+            layout.box_stride * Size};
+}
+
 // Copies the rows x cols block at (s_row, s_col) of the source to (d_row, d_col) of the destination.
 template <class DSide, class SSide, class D, class S, class Convert = CopyRun>
 inline void copy_block(D* to, const LineLayout& dl, long d_row, long d_col, const S* from, const LineLayout& sl,
@@ -436,6 +443,10 @@ inline void copy_block(D* to, const LineLayout& dl, long d_row, long d_col, cons
         else if constexpr (DSide::kPlain && SSide::kPlain)
             copy_plain(to + d_line * dl.line_stride + d_position, dl.line_stride,
                        from + s_line * sl.line_stride + s_position, sl.line_stride, s_lines, s_length, convert);
+        else if constexpr (std::is_same_v<D, S> && Convert::kPlain)
+            copy_lines(reinterpret_cast<uint8_t*>(to), in_bytes<sizeof(D)>(dl), d_line, d_position * long(sizeof(D)),
+                       reinterpret_cast<const uint8_t*>(from), in_bytes<sizeof(S)>(sl), s_line,
+                       s_position * long(sizeof(S)), s_lines, s_length * long(sizeof(D)), CopyRun());
         else
             copy_lines(to, dl, d_line, d_position, from, sl, s_line, s_position, s_lines, s_length, convert);
     }

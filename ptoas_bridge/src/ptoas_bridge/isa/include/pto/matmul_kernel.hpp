@@ -145,13 +145,23 @@ using WordsOf = std::conditional_t<
     std::conditional_t<kMultipliesBytes && std::is_same_v<A, int8_t> && std::is_same_v<B, int8_t>, ByteQuadWords,
                        std::conditional_t<std::is_integral_v<A>, ShortPairWords, FloatWords>>>;
 
-// A word from elements fetched one by one: element(k) for k = first, first + 1, ...; those at or past `limit` are 0.
-template <class W, class Fetch>
-inline uint32_t gather_word(long first, long limit, const Fetch& element) {
-    uint32_t word = 0;
-    for (int i = 0; i < W::kPerWord && first + i < limit; ++i)
-        word |= W::bits(element(first + i)) << (32 / W::kPerWord * i);
-    return word;
+// Words from elements fetched one by one, for layouts without runs of words: word first_word + w of line first_line + i
+// goes to to[w * word_step + i * line_step]. Lines are rows of the left and columns of the right side; `along` tells
+// whether they are lines of the layout. Elements at or past k count as 0.
+template <class W, class T>
+[[gnu::noinline]] void gather_words(uint32_t* to, long word_step, long line_step, const T* from,
+                                    const LineLayout& layout, bool along, long first_line, long lines, long first_word,
+                                    long words, long k) {
+    for (long line = first_line; line < first_line + lines; ++line, to += line_step)
+        for (long w = 0; w < words; ++w) {
+            uint32_t word = 0;
+            const long first = (first_word + w) * W::kPerWord;
+            for (int i = 0; i < W::kPerWord && first + i < k; ++i) {
+                const long at = along ? layout.offset(line, first + i) : layout.offset(first + i, line);
+                word |= W::bits(from[at]) << (32 / W::kPerWord * i);
+            }
+            to[w * word_step] = word;
+        }
 }
 
 // The bits of the last word that belong to elements before k.
@@ -210,13 +220,9 @@ inline LeftPanels pack_left(uint32_t* to, const T* from, const LineLayout& layou
                     for (long r = 0; r < rows; ++r) panel[r * kLeftBlock + count - 1] &= mask;
             }
         } else {
-            for (long r = 0; r < rows; ++r) {
-                const auto element = [&](long at) {
-                    return from[layout.by_column ? layout.offset(at, r) : layout.offset(r, at)];
-                };
-                for (long w = 0; w < count; ++w)
-                    panel[r * kLeftBlock + w] = gather_word<W>((first + w) * W::kPerWord, k, element) ^ W::kLeftFlip;
-            }
+            gather_words<W>(panel, 1, kLeftBlock, from, layout, !layout.by_column, 0, rows, first, count, k);
+            if constexpr (W::kLeftFlip != 0)
+                for (long i = 0; i < rows * kLeftBlock; ++i) panel[i] ^= W::kLeftFlip;
         }
         for (long r = rows; r < padded; ++r) __builtin_memset(panel + r * kLeftBlock, 0, kLeftBlock * 4);
     }
@@ -229,29 +235,21 @@ template <class W, class T>
                                   long col, long cols, long k) {
     const bool runs =
         layout.by_column && has_word_runs<W, T>(layout) && layout.box_lines >= kUnbounded && cols % 8 == 0;
-    for (long w = 0; w < words; w += 8) {
-        const long at = (first + w) * W::kPerWord;
-        for (long c = 0; c < cols; c += 8) {
-            if (runs) {
-                if constexpr (!kIsByteFloat<T>) {
-                    EightWords rows[8];
-                    const T* source = from + run_offset(layout, at) + (col + c) * layout.line_stride;
-                    for (int i = 0; i < 8; ++i) rows[i] = W::load(source + i * layout.line_stride);
-                    transpose_stage<EightWords, 4>(rows);
-                    transpose_stage<EightWords, 2>(rows);
-                    transpose_stage<EightWords, 1>(rows);
-                    for (int i = 0; i < 8; ++i) store_vector(to + (w + i) * kTileCols + c, rows[i]);
-                }
-                continue;
+    if (!runs) {
+        gather_words<W>(to, kTileCols, 1, from, layout, layout.by_column, col, cols, first, words, k);
+        return;
+    }
+    if constexpr (!kIsByteFloat<T>) {
+        for (long w = 0; w < words; w += 8) {
+            const T* const strip = from + run_offset(layout, (first + w) * W::kPerWord) + col * layout.line_stride;
+            for (long c = 0; c < cols; c += 8) {
+                EightWords rows[8];
+                for (int i = 0; i < 8; ++i) rows[i] = W::load(strip + (c + i) * layout.line_stride);
+                transpose_stage<EightWords, 4>(rows);
+                transpose_stage<EightWords, 2>(rows);
+                transpose_stage<EightWords, 1>(rows);
+                for (int i = 0; i < 8; ++i) store_vector(to + (w + i) * kTileCols + c, rows[i]);
             }
-            for (long i = 0; i < 8 && w + i < words; ++i)
-                for (long j = 0; j < 8 && c + j < cols; ++j) {
-                    const auto element = [&](long row) {
-                        return from[layout.by_column ? layout.offset(col + c + j, row)
-                                                     : layout.offset(row, col + c + j)];
-                    };
-                    to[(w + i) * kTileCols + c + j] = gather_word<W>(at + i * W::kPerWord, k, element);
-                }
         }
     }
     // What lies past k in the last word must not count.
@@ -276,7 +274,7 @@ inline void start_columns(typename W::Accumulator (&start)[2], const uint32_t* p
 template <class W, int Rows, int Registers>
 [[gnu::noinline]] void multiply_panel(typename W::Word* const (&c)[Registers], const uint32_t* left, long block,
                                       long block_stride, const uint32_t* right, long words, bool accumulate,
-                                      int stored_rows, const typename W::Accumulator* start) {
+                                      const typename W::Accumulator* start) {
     using V = typename W::Accumulator;
     // A load in the word's own type broadcasts from memory; through an integer register it would cost three steps.
     typedef typename W::Left Left __attribute__((may_alias));
@@ -286,13 +284,12 @@ template <class W, int Rows, int Registers>
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
-        for (int v = 0; v < Registers; ++v)
-            sum[i][v] = accumulate && i < stored_rows ? load_vector<V>(c[v] + i * 16) : V{};
-    if constexpr (W::kLeftFlip != 0)
+        for (int v = 0; v < Registers; ++v) sum[i][v] = W::kLeftFlip != 0 ? start[v] : V{};
+    if (accumulate)
 #pragma GCC unroll 16
         for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
-            for (int v = 0; v < Registers; ++v) sum[i][v] += start[v];
+            for (int v = 0; v < Registers; ++v) sum[i][v] += load_vector<V>(c[v] + i * 16);
     for (; words > 0; words -= block, left += block_stride) {
         const long count = words < block ? words : block;
         const Left* a = reinterpret_cast<const Left*>(left);
@@ -310,29 +307,40 @@ template <class W, int Rows, int Registers>
     }
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i)
-        if (i < stored_rows)
 #pragma GCC unroll 4
-            for (int v = 0; v < Registers; ++v) store_vector(c[v] + i * 16, sum[i][v]);
+        for (int v = 0; v < Registers; ++v) store_vector(c[v] + i * 16, sum[i][v]);
+}
+
+template <class V, class Word>
+inline void copy_rows(Word* to, const Word* from, long rows) {
+    for (long i = 0; i < rows; ++i) store_vector(to + i * 16, load_vector<V>(from + i * 16));
 }
 
 template <class W, int Registers>
 inline void multiply_rows(typename W::Word* const (&c)[Registers], const LeftPanels& left, long left_rows, long rows,
                           long first_word, const uint32_t* right, long words, bool accumulate,
                           const typename W::Accumulator* start) {
+    using V = typename W::Accumulator;
+    typename W::Word scratch[Registers][kTileRows * 16];  // takes the rows of the last group that c does not have
     const long skip = first_word / left.block * left.block_stride;
     for (long r = 0; r < rows;) {
         typename W::Word* at[Registers];
         for (int v = 0; v < Registers; ++v) at[v] = c[v] + r * 16;
+        const uint32_t* const from = left.row(r) + skip;
         const bool full =
             r + kTileRows <= left_rows && rows - r > 2 && r % left.box_lines + kTileRows <= left.box_lines;
         if (full) {
-            const int stored = rows - r < kTileRows ? static_cast<int>(rows - r) : kTileRows;
-            multiply_panel<W, kTileRows, Registers>(at, left.row(r) + skip, left.block, left.block_stride, right, words,
-                                                    accumulate, stored, start);
+            const bool partial = rows - r < kTileRows;
+            for (int v = 0; partial && v < Registers; ++v) {
+                copy_rows<V>(scratch[v], at[v], rows - r);
+                at[v] = scratch[v];
+            }
+            multiply_panel<W, kTileRows, Registers>(at, from, left.block, left.block_stride, right, words, accumulate,
+                                                    start);
+            for (int v = 0; partial && v < Registers; ++v) copy_rows<V>(c[v] + r * 16, scratch[v], rows - r);
             r += kTileRows;
         } else {
-            multiply_panel<W, 1, Registers>(at, left.row(r) + skip, left.block, left.block_stride, right, words,
-                                            accumulate, 1, start);
+            multiply_panel<W, 1, Registers>(at, from, left.block, left.block_stride, right, words, accumulate, start);
             ++r;
         }
     }

@@ -171,6 +171,26 @@ private:
     }
 };
 
+// a > b ? a : b and a < b ? a : b in one instruction where compilers do not find it: b when one of them is a NaN.
+template <class V>
+[[gnu::always_inline]] inline V larger(V a, V b) {
+#if PTO_AVX512 && !defined(__clang__)
+    if constexpr (std::is_same_v<V, FloatVector>) return __builtin_ia32_maxps512_mask(a, b, a, 0xffff, 4);
+#elif defined(__AVX__) && !defined(__clang__)
+    if constexpr (std::is_same_v<V, FloatVector>) return __builtin_ia32_maxps256(a, b);
+#endif
+    return a > b ? a : b;
+}
+template <class V>
+[[gnu::always_inline]] inline V lesser(V a, V b) {
+#if PTO_AVX512 && !defined(__clang__)
+    if constexpr (std::is_same_v<V, FloatVector>) return __builtin_ia32_minps512_mask(a, b, a, 0xffff, 4);
+#elif defined(__AVX__) && !defined(__clang__)
+    if constexpr (std::is_same_v<V, FloatVector>) return __builtin_ia32_minps256(a, b);
+#endif
+    return a < b ? a : b;
+}
+
 // Whether every lane of a comparison result is set.
 template <class M>
 [[gnu::always_inline]] inline bool all_lanes(M mask) {
