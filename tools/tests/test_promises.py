@@ -18,6 +18,11 @@ def test_global_options_may_stand_after_the_command():
     assert hoist(["status", "--workspace=x"]) == ["--workspace=x", "status"]
     assert hoist(["foreach", "-q", "--", "cmd", "-v"]) == ["-q", "foreach", "--", "cmd", "-v"]
     assert hoist(["-q", "review", "run", "-v"]) == ["-q", "review", "run", "-v"]
+    assert hoist(["run", "tests", "--pass", "-v", "--pass", "-q", "-q"]) == [
+        *("-q", "run", "tests"),
+        *("--pass", "-v", "--pass", "-q"),
+    ]
+    assert hoist(["run", "tests", "--pass=-v", "-v"]) == ["-v", "run", "tests", "--pass=-v"]
     assert hoist(["run", "review", "-v"]) == ["-v", "run", "review"]
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: Global options that may also stand after the command's name.
 HOISTED = {"--workspace": 1, "--quiet": 0, "-q": 0, "--verbose": 0, "-v": 0}
+#: Options of commands whose next word is their value, whatever it looks like: ``--pass -v``.
+VALUED = {"--pass", "--jobs", "-j", "--groups", "--affected-since", "--format", "--rev"}
 #: Commands whose remaining words belong to other programs.
 PASS_THROUGH = ("review",)
 
@@ -75,6 +77,8 @@ def hoist(words: Sequence[str]) -> list[str]:
                 front.append(words.pop(0))
         else:
             rest.append(word)
+            if word in VALUED and words:
+                rest.append(words.pop(0))
     return front + rest
 
 
