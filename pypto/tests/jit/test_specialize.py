@@ -9,7 +9,7 @@ import pypto.language as pl
 import pytest
 from pypto.ir.structural import assert_structural_equal, structural_equal
 from pypto.jit.jit_parser import JITParser
-from pypto.language.parser.diagnostics import ParserError, ParserTypeError
+from pypto.language.parser.diagnostics import ParserError, ParserSyntaxError, ParserTypeError
 
 from pypto import ir
 
@@ -449,7 +449,13 @@ def test_external_kernels(tmp_path):
 
 @pytest.mark.parametrize(
     "options",
-    [{"core_type": "gpu", "source": "k.cpp"}, {"core_type": "mixed", "source": "k.cpp"}, {"core_type": "aiv"}],
+    [
+        {"core_type": "gpu", "source": "k.cpp"},
+        {"core_type": "mixed", "source": "k.cpp"},
+        {"core_type": "aiv"},
+        {"core_type": "aiv", "source": __file__, "aic_source": __file__},
+        {"core_type": "mixed", "source": __file__, "aic_source": __file__, "aiv_source": __file__},
+    ],
 )
 def test_external_kernels_check_their_sources(options):
     with pytest.raises((ValueError, TypeError, FileNotFoundError)):
@@ -491,3 +497,39 @@ def test_parts_of_the_parser_do_not_hide_each_other():
     assert twice == {"emit_return"}
     replaced = {n for n, v in vars(JITParser).items() if callable(v) and n.startswith("_") and not n.startswith("__")}
     assert replaced & set(defined) == {"_body"}
+
+
+def test_a_mixed_external_kernel_survives_printing(tmp_path):
+    source = tmp_path / "both.cpp"
+    source.write_text('extern "C" void kernel_entry(int64_t* args) {}\n')
+
+    @pl.jit.extern(core_type="mixed", aic_source=source, aiv_source=source)
+    def both(a: pl.Tensor, out: pl.Out[pl.Tensor]):
+        """The body stands in both.cpp."""
+        ...
+
+    @pl.jit
+    def entry(a: pl.Tensor, out: pl.Out[pl.Tensor]):
+        out = both(a, out)
+        return out
+
+    program = entry.specialize(zeros(8, 8), zeros(8, 8))
+    assert function(program, "both").func_type is ir.FunctionType.Group
+    assert_structural_equal(pl.parse(ir.python_print(program)), program)
+
+
+def test_an_external_kernel_has_no_python_body(tmp_path):
+    source = tmp_path / "k.cpp"
+    source.write_text("")
+
+    @pl.jit.extern(core_type="aiv", source=source)
+    def kernel(a: pl.Tensor, out: pl.Out[pl.Tensor]):
+        return out
+
+    @pl.jit
+    def entry(a: pl.Tensor, out: pl.Out[pl.Tensor]):
+        out = kernel(a, out)
+        return out
+
+    with pytest.raises(ParserSyntaxError, match="'kernel' must be exactly"):
+        entry.specialize(zeros(8, 8), zeros(8, 8))

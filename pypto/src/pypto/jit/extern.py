@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -15,8 +16,9 @@ from pypto.ir.expr import Call, GlobalVar, Var
 from pypto.ir.node import make
 from pypto.ir.program import Function
 from pypto.ir.stmt import EvalStmt, ReturnStmt, seq
-from pypto.ir.types import TensorType, Type, UnknownType
+from pypto.ir.types import TensorType, TupleType, Type, UnknownType
 from pypto.language.parser.context import FunctionOptions, Signature
+from pypto.language.parser.diagnostics import ParserSyntaxError
 
 if TYPE_CHECKING:
     from pypto.jit.decorator import JITFunction
@@ -79,6 +81,10 @@ def check_sources(
     if dual_aiv_dispatch and core_type != "mixed":
         raise ValueError(f"@pl.jit.extern '{name}': dual_aiv_dispatch requires core_type='mixed'")
     given = {"aic": aic_source, "aiv": aiv_source} if core_type == "mixed" else {core_type: source}
+    unused = (source,) if core_type == "mixed" else (aic_source, aiv_source)
+    if any(path is not None for path in unused):
+        words = "aic_source= and aiv_source=, not source=" if core_type == "mixed" else "source= only"
+        raise ValueError(f"@pl.jit.extern '{name}': core_type={core_type!r} takes {words}")
     if any(path is None for path in given.values()):
         needed = "both aic_source= and aiv_source=" if core_type == "mixed" else "source="
         raise ValueError(f"@pl.jit.extern '{name}': core_type={core_type!r} requires {needed}")
@@ -104,6 +110,7 @@ def build_extern(
     """Add the function (or the Group and its two members) to the program and give its signature."""
     sources = function.extern
     assert sources is not None
+    _require_empty_body(function)
     if sources.core_type != "mixed":
         signature = _member(function, name, sources.core_type, params, target)
     else:
@@ -111,6 +118,17 @@ def build_extern(
         aiv = _member(function, f"{name}_aiv", "aiv", params, target)
         signature = _group(function, name, params, (aic, aiv), target)
     return signature
+
+
+def _require_empty_body(function: JITFunction) -> None:
+    """The body of an external kernel is its C++ file; here stands ``...``, after a docstring if there is one."""
+    for stmt in function.node.body:
+        if not (isinstance(stmt, ast.Expr) and isinstance(stmt.value, ast.Constant)) and not isinstance(stmt, ast.Pass):
+            raise ParserSyntaxError(
+                f"The body of the external function '{function.__name__}' must be exactly `...`",
+                _span(function, stmt),
+                source_lines=function.source.lines,
+            )
 
 
 def _member(function: JITFunction, name: str, core: str, params: list, target: Specialization) -> Signature:
@@ -130,13 +148,19 @@ def _group(
 ) -> Signature:
     def body(variables: list[Var]) -> Any:
         calls = [
-            EvalStmt(make(Call, GlobalVar(m.name), tuple(variables), {}, {}, UnknownType.get(), _span(function)))
+            EvalStmt(make(Call, GlobalVar(m.name), tuple(variables), {}, {}, _result(m), _span(function)))
             for m in members
         ]
         outs = [v for v, (_, _, d) in zip(variables, params) if d is ParamDirection.Out]
         return seq([*calls, ReturnStmt(outs)])
 
     return _add(function, name, FunctionType.Group, params, {}, body, target)
+
+
+def _result(member: Signature) -> Type:
+    """The type of a call of a member."""
+    results = member.return_types
+    return results[0] if len(results) == 1 else TupleType(tuple(results)) if results else UnknownType.get()
 
 
 def _add(
@@ -157,7 +181,7 @@ def _add(
     return Signature(name, tuple(variables), directions, results, FunctionOptions(type=func_type))
 
 
-def _span(function: JITFunction) -> Any:
+def _span(function: JITFunction, node: ast.AST | None = None) -> Any:
     from pypto.language.parser.span_tracker import SpanTracker
 
-    return SpanTracker(function.source.file, function.source.lines).get_span(function.node)
+    return SpanTracker(function.source.file, function.source.lines).get_span(node or function.node)
