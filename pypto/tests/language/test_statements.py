@@ -173,8 +173,29 @@ def test_templates_expand_independently():
         return b
 
     calls = [s for s in statements(f) if isinstance(s, ir.AssignStmt) and isinstance(s.value, ir.Call)]
-    assert len({id(s.var) for s in calls}) == 4
+    first, inner, outer, unused = (s.var for s in calls)
+    assert first is outer, "their values are named at once, so one variable serves both"
+    assert len({id(v) for v in (first, inner, unused)}) == 3
+    assert outer is not inner and calls[2].value.args[0] is inner
     assert calls[0].value.args[1].value == 5.0
+    round_trip(f)
+
+
+def test_values_of_templates_that_are_used_together_are_two_variables():
+    @pl.function
+    def f(x: pl.Tensor[[8], pl.FP32]):
+        a = pl.mul(shifted(x), shifted(x))
+        for _ in pl.range(2):
+            a = shifted(a)
+        b = shifted(a)
+        return pl.exp(b)
+
+    product = next(s.value for s in statements(f) if isinstance(s, ir.AssignStmt) and s.value.op.name == "tensor.mul")
+    assert product.args[0] is not product.args[1]
+    loop = next(s for s in statements(f) if isinstance(s, ir.ForStmt))
+    inside = ir.collect_def_vars(loop.body)
+    moved = [s.var for s in statements(f) if isinstance(s, ir.AssignStmt) and s.var.name_hint == "moved"]
+    assert all(v is not moved[-1] for v in inside), "blocks do not share variables"
 
 
 def test_template_misuse():

@@ -71,6 +71,13 @@ class ParserBase:
         #: Values returned by the template being expanded, None outside templates.
         self.inline_returns: list[Expr] | None = None
         self.inline_depth = 0
+        #: (block, its variables) of the templates expanded so far, by template and block: an expansion whose value is
+        #: named at once assigns to the variables of the one before.
+        self.template_locals: dict[tuple[int, int], tuple[list[Stmt], dict[str, Var]]] = {}
+        #: Inside such an expansion, those variables.
+        self.own_locals: dict[str, Var] | None = None
+        #: The expression whose value the statement being parsed names.
+        self.whole_value: ast.expr | None = None
         #: Comments not attached yet, by line, and the last line that may belong to each open block.
         self.comments: dict[int, list[tuple[int, str]]] = {}
         self.block_limits: list[int] = []

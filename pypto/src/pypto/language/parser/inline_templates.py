@@ -47,7 +47,11 @@ class InlineMixin(ParserBase):
     """Expands templates."""
 
     def expand_inline(self, template: InlineFunction, node: ast.Call) -> Expr:
-        """Emit the statements of ``template`` with fresh names and give its returned value."""
+        """Emit the statements of ``template`` and give its returned value.
+
+        Names of the template are its own. Every expansion has variables of its own too, except that one whose value
+        is named at once (``y = f(x)``) assigns to the variables of the expansion before it, as a loop body would.
+        """
         value = self.expand_inline_statement(template, node)
         if value is None:
             raise self.fail(
@@ -74,6 +78,10 @@ class InlineMixin(ParserBase):
         inner.producers, inner.task_generation = self.producers, self.task_generation
         inner.producer_generation = self.producer_generation
         inner.inline_returns, inner.inline_depth = [], len(self.bodies)
+        inner.template_locals = self.template_locals
+        if node is self.whole_value and not self.strict_ssa:
+            block = self.bodies[-1]
+            inner.own_locals = self.template_locals.setdefault((id(template), id(block)), (block, {}))[1]
         inner.scopes.enter_scope("inline")
         for name, arg in zip(template.param_names, args):
             inner.scopes.define_var(name, arg)

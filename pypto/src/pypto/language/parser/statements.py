@@ -84,6 +84,7 @@ class StatementsMixin(ParserBase):
         elif isinstance(target, ast.Name):
             self._assign_name(target.id, None, node.value, path, node)
         elif isinstance(target, (ast.Tuple, ast.List)):
+            self.whole_value = node.value
             self._unpack(target, self.parse_expression(node.value), node)
         elif isinstance(target, ast.Subscript):
             if isinstance(target.value, ast.Subscript):
@@ -119,6 +120,7 @@ class StatementsMixin(ParserBase):
             return
         if path in ("pl.tensor.dim", "pl.dim") and self.bind_symbol_dim(name, value):
             return
+        self.whole_value = value
         expr = self.parse_expression(value)
         if kind is not None:
             expr = self._literal_of(kind, expr, value)
@@ -201,7 +203,13 @@ class StatementsMixin(ParserBase):
 
     def new_variable(self, name: str, kind: Type, node: ast.AST) -> Var:
         """A fresh variable bound to ``name`` in the innermost scope."""
-        var = Var(name, kind, self.span(node))
+        var = None
+        if self.own_locals is not None and len(self.bodies) == self.inline_depth:
+            var = self.own_locals.get(name)
+        if var is None or var.type != kind:
+            var = Var(name, kind, self.span(node))
+            if self.own_locals is not None and len(self.bodies) == self.inline_depth:
+                self.own_locals[name] = var
         self.define(name, var, node)
         return var
 
