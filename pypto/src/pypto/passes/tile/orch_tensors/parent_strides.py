@@ -99,10 +99,10 @@ class _Wanted:
         parent = assembled.get(result) if result is not None else None
         if parent is None or len(parent.shape) != len(call.args[index].type.shape):
             return None
-        return _row_major(parent)
+        return row_major(parent)
 
 
-def _row_major(kind: TensorType) -> Strides | None:
+def row_major(kind: TensorType) -> Strides | None:
     view = kind.tensor_view
     if view is not None and view.layout is not TensorLayout.ND:
         return None
@@ -120,7 +120,7 @@ def _slice_strides(value: Expr | None) -> Strides | None:
     if not (isinstance(value, Call) and value.op.name == "tensor.slice"):
         return None
     parent = value.args[0].type
-    strides = _row_major(parent) if isinstance(parent, TensorType) else None
+    strides = row_major(parent) if isinstance(parent, TensorType) else None
     if strides is None:
         return None
     dropped = {const_value(d) for d in value.args[4].elements} if len(value.args) > 4 else set()
@@ -145,10 +145,10 @@ def _with_strides(function: Function, index: int, strides: Strides) -> Function:
             if target is not None and target < len(stmt.value.args) and stmt.value.args[target] in types:
                 if isinstance(stmt.var.type, TensorType):
                     types[stmt.var] = new_type
-    return _RetypeCalls(types).visit_function(function)
+    return RetypeCalls(types).visit_function(function)
 
 
-class _RetypeCalls(Retype):
+class RetypeCalls(Retype):
     """Also gives the call behind a retyped variable its type."""
 
     def visit_assign_stmt(self, stmt: AssignStmt) -> Stmt:
