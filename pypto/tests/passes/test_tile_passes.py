@@ -222,3 +222,13 @@ return r
     after = run(incore(body, params, out), "canonicalize_tile_slice", "infer_tile_memory_space")
     assert "tile.slice" not in calls(after) and "tile.extract" in calls(after)
     assert holds(after, "TileMemoryInferred")
+
+
+def test_a_kernel_without_return_annotation_may_return_its_parameters_only():
+    tensor = "pl.Tensor[[16, 64], pl.FP32]"
+    steps = ("convert_to_ssa", "convert_tensor_to_tile_ops")
+    body = "o = pl.assemble(o, pl.add(x, 1.0), [0, 0])\nreturn o"
+    after = run(kernel(body, f"x: {tensor}, o: pl.Out[{tensor}]", kind="InCore"), *steps)
+    assert "tile.store" in calls(after)
+    with pytest.raises(ValueError, match="'k' returns a value of its own but declares no type"):
+        run(kernel("y = pl.add(x, 1.0)\nreturn y", f"x: {tensor}", kind="InCore"), *steps)

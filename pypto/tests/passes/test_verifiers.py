@@ -171,3 +171,31 @@ def test_hard_barriers_need_every_core_at_once(program, problem):
         return
     with pytest.raises(pypto.Error, match=problem):
         compile_it()
+
+
+N = ir.Var("n", ir.ScalarType(ir.DataType.INDEX), ir.Span.unknown())
+
+
+@pytest.mark.parametrize(
+    ("extents", "message"),
+    [
+        ([-1, 64], "dimension 0 negative extent -1"),
+        ([16, 65], "dimension 1 extent 65 exceeds the physical shape extent 64"),
+        ([16], "rank mismatch: got rank 1, physical shape has rank 2"),
+        ([N - N - 1, 64], "dimension 0 provably negative extent"),
+        ([N + 17 - N, 64], "exceeds the physical shape extent 16"),
+        ([N + 16 - N, 64], None),
+        ([N, 64], None),
+        ([N - 1, N], None),
+        ([16, 64], None),
+    ],
+)
+def test_valid_regions_lie_inside_their_shapes(extents, message):
+    view = ir.TensorView(layout=ir.TensorLayout.ND, valid_shape=extents)
+    kind = ir.TensorType([16, 64], ir.DataType.FP32, None, view)
+    span = ir.Span.unknown()
+    function = ir.Function("k", [ir.Var("x", kind, span)], [], ir.ReturnStmt([], span), span)
+    found = passes.PropertyVerifierRegistry.verify(
+        passes.IRPropertySet([passes.IRProperty.TypeChecked]), ir.Program([function], "p", span)
+    )
+    assert [message in d.message for d in found] == ([] if message is None else [True])

@@ -8,30 +8,36 @@ from pypto.errors import internal_check_span
 from pypto.ir.enums import MemorySpace, TileLayout, is_incore_type
 from pypto.ir.expr import Call, Expr, GlobalVar, IterArg, Var
 from pypto.ir.node import replace
-from pypto.ir.program import Function
+from pypto.ir.program import Function, Program
 from pypto.ir.stmt import AssignStmt, EvalStmt, ForStmt, IfStmt, ScopeStmt, Stmt, WhileStmt, flatten_to_stmts, seq
 from pypto.ir.types import TileType
 from pypto.ir.visitor import IRMutator
 from pypto.ops.registry import create_op_call, find_op
 from pypto.passes.lib.op_facts import TILE_VIEWS
-from pypto.passes.lib.walk import iter_stmts, yielded
-from pypto.passes.pass_ import function_pass
+from pypto.passes.lib.walk import iter_calls, iter_stmts, map_functions, yielded
+from pypto.passes.pass_ import program_pass
 from pypto.passes.properties import IRProperty as P
 from pypto.passes.tile.conversions.registry import MAT_BRIDGE
+from pypto.passes.tile.mat_residency import keep_operands_resident
 
 _FORM = (P.SSAForm, P.IncoreTileOps, P.SplitIncoreOrch, P.NormalizedStmtStructure)
 _RETARGETABLE = frozenset(("tile.load", "tile.create"))
 Spaces = dict[Var, MemorySpace]
 
 
-@function_pass(
+@program_pass(
     "InferTileMemorySpace",
     required=_FORM,
     produced=(P.SSAForm, P.TileMemoryInferred, P.NormalizedStmtStructure, P.AivSplitValid, P.AccToGmStoreValid),
     invalidated=(P.AivSplitValid,),
 )
-def infer_tile_memory_space(function: Function) -> Function:
-    """Resolve spaces, insert moves before consumers, and give types the views of their spaces."""
+def infer_tile_memory_space(program: Program) -> Program:
+    """Resolve spaces, insert moves before consumers, give types the views of their spaces; keep operands resident."""
+    program = keep_operands_resident(map_functions(program, _infer))
+    return map_functions(program, _without_marks)
+
+
+def _infer(function: Function) -> Function:
     if function.body is None or not is_incore_type(function.func_type):
         return function
     for param in function.params:
@@ -42,6 +48,20 @@ def infer_tile_memory_space(function: Function) -> Function:
         )
     spaces = _Resolution(function).spaces
     return replace_body(function, _Placement(spaces).body(function.body))
+
+
+def _without_marks(function: Function) -> Function:
+    """The function without the marks of generated loads."""
+    if function.body is None or not any(MAT_BRIDGE in c.attrs for _, c in iter_calls(function.body)):
+        return function
+    return replace_body(function, _Unmark().visit_stmt(function.body))
+
+
+class _Unmark(IRMutator):
+    def visit_call(self, call: Call) -> Expr:
+        if MAT_BRIDGE not in call.attrs:
+            return call
+        return replace(call, attrs={k: v for k, v in call.attrs.items() if k != MAT_BRIDGE})
 
 
 def replace_body(function: Function, body: Stmt) -> Function:
@@ -227,16 +247,15 @@ class _Placement(IRMutator):
                 if self._space(args[index]) not in spaces:
                     args[index] = self._move(args[index], spaces[0])
         kwargs = self._kwargs(call)
-        attrs = {k: v for k, v in call.attrs.items() if k != MAT_BRIDGE}
         same = all(a is b for a, b in zip(args, call.args))
         if same and kwargs is call.kwargs:
-            return call if len(attrs) == len(call.attrs) else replace(call, attrs=attrs)
+            return call
         if (same and kwargs is not call.kwargs) or any(_is_tile(a) for a in args):
             new = create_op_call(call.op.name, args, kwargs, call.span)
             kind = _keep_declared(new.type, call.type)
-            attrs = _follow_moves(self.visit_attrs(attrs) or {}, before, args)
+            attrs = _follow_moves(self.visit_attrs(call.attrs) or {}, before, args)
             return replace(new, attrs=attrs, type=kind)
-        return replace(call, args=tuple(args), kwargs=kwargs, attrs=self.visit_attrs(attrs) or {})
+        return replace(call, args=tuple(args), kwargs=kwargs, attrs=self.visit_attrs(call.attrs) or {})
 
     def _kwargs(self, call: Call) -> dict[str, Any]:
         """Retargetable producers say where they put their tile."""
@@ -260,7 +279,8 @@ class _Placement(IRMutator):
         if found is not None:
             return found
         options: dict[str, Any] = {"target_memory": space}
-        if space is MemorySpace.Vec:
+        if space is MemorySpace.Vec and self._space(value) is MemorySpace.Acc:
+            # Accumulators leave the cube core as plain rows; a move from elsewhere keeps the layout.
             options |= {"blayout": TileLayout.row_major, "slayout": TileLayout.none_box}
         move = create_op_call("tile.move", [value], options, value.span)
         new = Var(f"{value.name_hint}_{space.name}", move.type, value.span)

@@ -28,6 +28,7 @@ from pypto.passes.lib.walk import defined_vars, iter_stmts, yielded
 from pypto.passes.properties import IRProperty
 from pypto.passes.verification import PropertyVerifierRegistry
 from pypto.passes.verifiers.base import defined_functions, error
+from pypto.passes.verifiers.valid_shapes import valid_shape_errors
 
 _RULE = "TypeCheck"
 
@@ -51,7 +52,7 @@ _T = TypeCheckErrorType
 
 @PropertyVerifierRegistry.register(IRProperty.TypeChecked)
 def verify_types(program: Program) -> list[Diagnostic]:
-    """Values that meet at a loop or a branch have one type; conditions are BOOL and bounds scalar."""
+    """Joined values have one type, conditions are BOOL, bounds scalar, and valid regions lie inside their shapes."""
     check = _Joins()
     for function in defined_functions(program):
         for stmt in iter_stmts(function.body):
@@ -63,7 +64,7 @@ def verify_types(program: Program) -> list[Diagnostic]:
             elif kind is WhileStmt:
                 check.condition(stmt, "WhileStmt")
                 check.loop(stmt)
-    return check.found
+    return check.found + valid_shape_errors(program)
 
 
 class _Joins:

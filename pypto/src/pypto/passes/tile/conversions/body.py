@@ -20,7 +20,7 @@ from pypto.ir.stmt import (
     flatten_to_stmts,
     seq,
 )
-from pypto.ir.types import TensorType, TileType
+from pypto.ir.types import TensorType, TileType, Type
 from pypto.ir.visitor import IRMutator
 from pypto.passes.lib.naming import base_name
 from pypto.passes.tile.conversions.plan import Plan, make_plan
@@ -87,7 +87,7 @@ class _Lowering(IRMutator):
         values: list[Expr] = []
         stores: list[Stmt] = []
         for position, value in enumerate(last.value):
-            declared = self._function.return_types[position]
+            declared = self._declared(position, value, last)
             if isinstance(value.type, TileType) and isinstance(declared, TensorType):
                 out = Var(f"ret{position}__out", declared, value.span)
                 self._outs.append(out)
@@ -99,6 +99,19 @@ class _Lowering(IRMutator):
         if not stores:
             return stmts
         return [*stmts[:-1], *stores, replace(last, value=tuple(values))]
+
+    def _declared(self, position: int, value: Expr, last: ReturnStmt) -> Type | None:
+        """The annotated type of a returned value; a parameter that is returned needs none."""
+        types = self._function.return_types
+        if position < len(types):
+            return types[position]
+        if isinstance(value.type, TileType):
+            raise user_error(
+                f"kernel '{self._function.name}' returns a value of its own but declares no type for it; write "
+                "'-> pl.Tensor[[...], dtype]' after its parameters",
+                span=last.span,
+            )
+        return None
 
     # -- statements ---------------------------------------------------------------------------------------------
 
