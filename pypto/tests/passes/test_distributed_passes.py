@@ -7,7 +7,7 @@ import pytest
 from pass_programs import calls, find_calls, run, text
 
 import pypto
-from pypto import ir
+from pypto import ir, passes
 
 PROGRAM = """
 import pypto.language as pl
@@ -115,3 +115,24 @@ def test_window_store_is_published_once():
     assert find_calls(after, "system.cacheinvalid", "put")[0].args[0] is after.get_function("put").params[1]
     assert run(after, "insert_comm_fence") is after
     assert "cacheinvalid" not in text(after, "rank")
+
+
+def problems(name: str, program: ir.Program) -> list[str]:
+    wanted = passes.IRPropertySet([getattr(passes.IRProperty, name)])
+    return [d.message for d in passes.PropertyVerifierRegistry.verify(wanted, program)]
+
+
+def test_window_buffers_belong_to_one_domain():
+    before = host(DISPATCH.format(ranks="pld.system.world_size()"))
+    assert any("outside any communication domain" in p for p in problems("CommDomainScopesMaterialized", before))
+    after = run(before, *PASSES)
+    assert problems("CommDomainScopesMaterialized", after) == []
+    main = after.get_function("main")
+    (scope,) = [s for s in ir.flatten_to_stmts(main.body) if isinstance(s, ir.CommDomainScopeStmt)]
+    again = ir.CommDomainScopeStmt(list(scope.devices), list(scope.slots), "again", body=scope.body, span=scope.span)
+    twice = ir.Function(
+        "main", list(zip(main.params, main.param_directions)), list(main.return_types),
+        ir.SeqStmts([scope, again], main.span), main.span, type=main.func_type, level=main.level, role=main.role,
+    )  # fmt: skip
+    (found,) = problems("CommDomainScopesMaterialized", ir.Program([twice], "p", main.span))
+    assert "appears in multiple CommDomainScopeStmts" in found

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pypto.language as pl
 import pytest
 from pass_programs import A2A3, A5, calls, find_calls, kernel, parse, run, text
 
-from pypto import ir
+from pypto import ir, passes
 
 IO = "x: pl.Tensor[[16, 128], pl.FP16], y: pl.Tensor[[128, 128], pl.FP16], o: pl.Out[pl.Tensor[[16, 128], pl.FP32]]"
 PRODUCT = """
@@ -215,3 +216,34 @@ def test_existing_group_launches_the_halves_itself():
     after = run(program, "expand_mixed_kernel")
     assert after.get_function("k") is None
     assert calls(after, "g") == ["k_aic", "k_aiv"]
+
+
+DAMAGE = {
+    "a tile that is not freed": (lambda line: "" if "tfree_to_aic" in line else line, "is never freed"),
+    "a tile that is freed twice over": (
+        lambda line: line.replace("tfree_to_aic(zv)", "tfree_to_aic(w)"), "no tpop before it received"
+    ),
+    "no pipe": (lambda line: "" if "aiv_initialize_pipe" in line else line, "before system.aiv_initialize_pipe"),
+    "a small buffer": (lambda line: line.replace("size=16384", "size=8192"), "needs 2 slots of 8192 bytes"),
+    "the wrong space": (
+        lambda line: line.replace("pl.Mem.Vec", "pl.Mem.Mat") if "tpop" in line else line,
+        "needs the tile.tpop_from_aic result in MemorySpace::Vec",
+    ),
+}  # fmt: skip
+
+
+def broken_pipes(program: ir.Program) -> list[str]:
+    wanted = passes.IRPropertySet([passes.IRProperty.MixedKernelExpanded])
+    return [d.message for d in passes.PropertyVerifierRegistry.verify(wanted, program)]
+
+
+@pytest.mark.parametrize(("damage", "message"), DAMAGE.values(), ids=DAMAGE)
+def test_the_verifier_finds_broken_pipes(damage, message):
+    after = run(mixed(), "expand_mixed_kernel")
+    assert broken_pipes(after) == []
+    lines = [damage(line) for line in after.as_python().splitlines()]
+    assert any(message in found for found in broken_pipes(pl.parse_program("\n".join(lines))))
+
+
+def test_the_verifier_finds_kernels_that_were_not_split():
+    assert broken_pipes(mixed()) == ["InCore function 'k' mixes cube and vector tile operators"]
