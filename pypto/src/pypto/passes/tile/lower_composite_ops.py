@@ -5,7 +5,7 @@ from __future__ import annotations
 from pypto.ir.expr import Call, GlobalVar
 from pypto.ir.node import replace
 from pypto.ir.program import Function
-from pypto.ir.stmt import AssignStmt, EvalStmt, Stmt
+from pypto.ir.stmt import AssignStmt, EvalStmt, ReturnStmt, Stmt
 from pypto.passes.lib.naming import base_name
 from pypto.passes.lib.rewrite import rebuild_lists, with_body
 from pypto.passes.lib.walk import iter_calls
@@ -26,6 +26,21 @@ def lower_composite_ops(function: Function) -> Function:
         result: list[Stmt] = []
         changed = False
         for stmt in stmts:
+            if type(stmt) is ReturnStmt and any(_recipe(v, function) for v in stmt.value if type(v) is Call):
+                changed = True
+                values = []
+                for value in stmt.value:
+                    recipe = _recipe(value, function) if type(value) is Call else None
+                    if recipe is not None:
+                        steps = Steps("t", count, value.span)
+                        value = recipe(steps, value)
+                        if isinstance(value, Call):
+                            value = steps.let("result", value)
+                        count = steps.count
+                        result.extend(steps.stmts)
+                    values.append(value)
+                result.append(replace(stmt, value=tuple(values)))
+                continue
             call = stmt.value if type(stmt) is AssignStmt else stmt.expr if type(stmt) is EvalStmt else None
             recipe = _recipe(call, function) if type(call) is Call else None
             if recipe is None:

@@ -30,33 +30,26 @@ from pypto.ir.expr import (
 from pypto.ir.types import TensorType
 from pypto.passes.lib import scalars
 from pypto.passes.tile.composite.recipes import Steps, recipe
-
-_CHUNK_BYTES = 16384
-_ALIGNMENT_BYTES = 32
-_COMBINE = {
-    ReduceOp.Sum: "tile.add",
-    ReduceOp.Max: "tile.maximum",
-    ReduceOp.Min: "tile.minimum",
-    ReduceOp.Prod: "tile.mul",
-}
+from pypto.passes.tile.composite.ring import ring_allreduce
+from pypto.passes.tile.composite.tiles import ALIGNMENT_BYTES, CHUNK_BYTES, COMBINE, index_tuple
 
 
 def _int32(value: int) -> ConstInt:
     return ConstInt(value, DataType.INT32)
 
 
-def _tuple(*values: Expr | int) -> MakeTuple:
-    return MakeTuple(tuple(v if isinstance(v, Expr) else const_index(v) for v in values))
+class Domain:
+    """One collective call on one rank: who takes part, and its barriers.
 
+    A barrier counts in the cell of each peer: column 0 of the peer's row for mesh collectives, the peer's column of one
+    row per round for rings.
+    """
 
-class _Domain:
-    """One collective call on one rank: who takes part, and its barriers."""
-
-    def __init__(self, steps: Steps, signal: Expr) -> None:
+    def __init__(self, steps: Steps, signal: Expr, *, ring: bool = False) -> None:
         self.steps = steps
         self.signal = signal
         columns = signal.type.shape[1:]
-        if columns and const_value(columns[0]) not in (None, 1):
+        if not ring and columns and const_value(columns[0]) not in (None, 1):
             raise user_error(
                 f"signal shape[1] must be 1 for a mesh collective in a kernel, got {const_value(columns[0])}",
                 span=steps.span,
@@ -70,8 +63,10 @@ class _Domain:
     def my_index(self) -> Expr:
         return Cast(self.me, DataType.INDEX, self.steps.span)
 
-    def _cell(self, rank: Expr) -> MakeTuple:
-        return _tuple(rank, 0) if len(self.signal.type.shape) > 1 else _tuple(rank)
+    def _cell(self, rank: Expr, row: Expr | None) -> MakeTuple:
+        if row is not None:
+            return index_tuple(row, rank)
+        return index_tuple(rank, 0) if len(self.signal.type.shape) > 1 else index_tuple(rank)
 
     def each_peer(self, step: str, body: Callable[[Var], None]) -> None:
         """``body(rank)`` for every rank but this one."""
@@ -82,35 +77,35 @@ class _Domain:
 
         s.loop(step, self.ranks, guarded)
 
-    def barrier(self, generation: Expr | int) -> None:
+    def barrier(self, generation: Expr | int, row: Expr | None = None) -> None:
         """Publish what this rank wrote and wait until every peer did."""
         s = self.steps
         level = _int32(generation) if isinstance(generation, int) else generation
         self.each_peer(
             "peer",
-            lambda p: s.emit("notify_ret", "pld.system.notify", [self.signal, p, self._cell(self.me), _int32(1)],
+            lambda p: s.emit("notify_ret", "pld.system.notify", [self.signal, p, self._cell(self.me, row), _int32(1)],
                              {"op": int(NotifyOp.AtomicAdd)}),
         )  # fmt: skip
         self.each_peer(
             "src",
-            lambda p: s.emit("wait_ret", "pld.system.wait", [self.signal, self._cell(p), level],
+            lambda p: s.emit("wait_ret", "pld.system.wait", [self.signal, self._cell(p, row), level],
                              {"cmp": int(WaitCmp.Ge)}),
         )  # fmt: skip
 
-    def reset(self, barriers: Expr | int) -> None:
+    def reset(self, barriers: Expr | int, row: Expr | None = None) -> None:
         """Give the credits of all barriers back."""
         s = self.steps
         value = _int32(-barriers) if isinstance(barriers, int) else Neg(barriers, DataType.INT32, s.span)
         self.each_peer(
             "reset_src",
-            lambda p: s.emit("epilogue_reset_ret", "pld.system.notify", [self.signal, self.me, self._cell(p), value],
-                             {"op": int(NotifyOp.AtomicAdd)}),
+            lambda p: s.emit("epilogue_reset_ret", "pld.system.notify",
+                             [self.signal, self.me, self._cell(p, row), value], {"op": int(NotifyOp.AtomicAdd)}),
         )  # fmt: skip
 
 
 def _stage(steps: Steps, rows: int, cols: int, dtype: DataType) -> Var:
     options = {"dtype": dtype, "target_memory": MemorySpace.Vec}
-    return steps.emit("stage", "tile.create", [_tuple(rows, cols)], options)
+    return steps.emit("stage", "tile.create", [index_tuple(rows, cols)], options)
 
 
 def _static(kind: TensorType, what: str, steps: Steps) -> list[int]:
@@ -122,7 +117,7 @@ def _static(kind: TensorType, what: str, steps: Steps) -> list[int]:
 
 @recipe("pld.tensor.barrier")
 def _barrier(steps: Steps, call: Call) -> Expr:
-    domain = _Domain(steps, call.args[0])
+    domain = Domain(steps, call.args[0])
     domain.barrier(1)
     domain.reset(1)
     return call.args[0]
@@ -132,7 +127,7 @@ def _barrier(steps: Steps, call: Call) -> Expr:
 def _broadcast(steps: Steps, call: Call) -> Expr:
     target, signal = call.args
     rows, cols = _matrix(target.type, "pld.tensor.broadcast", steps)
-    domain = _Domain(steps, signal)
+    domain = Domain(steps, signal)
     domain.barrier(1)
     root = const_index(call.kwargs["root"])
 
@@ -158,12 +153,12 @@ def _scatter_rows(steps: Steps, call: Call, source_row: Callable[[Var], Expr | i
     """Put one row into row ``my_rank`` of every rank's target, then meet."""
     source, target, signal = call.args[:3]
     width = _static(target.type, call.op.name, steps)[-1]
-    domain = _Domain(steps, signal)
+    domain = Domain(steps, signal)
     stage = _stage(steps, 1, width, target.type.dtype)
 
     def put(rank: Var) -> None:
-        operands = [target, rank, source, stage, _tuple(domain.my_index, 0), _tuple(source_row(rank), 0),
-                    _tuple(1, width)]  # fmt: skip
+        operands = [target, rank, source, stage, index_tuple(domain.my_index, 0), index_tuple(source_row(rank), 0),
+                    index_tuple(1, width)]  # fmt: skip
         steps.emit("put_ret", "pld.tile.put", operands, {"atomic": int(AtomicType.None_)})
 
     steps.loop("dest", domain.ranks, put)
@@ -193,25 +188,25 @@ def _reduce_scatter(steps: Steps, call: Call) -> Expr:
     if call.kwargs.get("op", ReduceOp.Sum) != ReduceOp.Sum:
         raise user_error("pld.tensor.reduce_scatter: op must be ReduceOp.Sum", span=call.span)
     width = _static(target.type, "pld.tensor.reduce_scatter", steps)[-1]
-    domain = _Domain(steps, signal)
+    domain = Domain(steps, signal)
     domain.barrier(1)
-    total = _combine_peers(domain, target, _tuple(domain.my_index, 0), width, const_index(width), ReduceOp.Sum)
+    total = _combine_peers(domain, target, index_tuple(domain.my_index, 0), width, const_index(width), ReduceOp.Sum)
     domain.barrier(2)
-    stored = steps.emit("stored", "tile.store", [total, _tuple(domain.my_index, 0), target])
+    stored = steps.emit("stored", "tile.store", [total, index_tuple(domain.my_index, 0), target])
     domain.reset(2)
     return stored
 
 
-def _combine_peers(domain: _Domain, source: Expr, offsets: MakeTuple, width: int, valid: Expr, op: ReduceOp) -> Var:
+def _combine_peers(domain: Domain, source: Expr, offsets: MakeTuple, width: int, valid: Expr, op: ReduceOp) -> Var:
     """Own window combined with every peer's, in ascending rank."""
     s = domain.steps
-    shape, region = _tuple(1, width), _tuple(1, valid)
+    shape, region = index_tuple(1, width), index_tuple(1, valid)
     own = s.emit("own", "tile.load", [source, offsets, shape, region], {"target_memory": MemorySpace.Vec})
 
     def add(rank: Var, acc: Expr) -> Expr:
         def combined() -> Expr:
             piece = s.emit("piece", "pld.tile.remote_load", [source, rank, offsets, shape, region])
-            return s.emit("combined", _COMBINE[ReduceOp(op)], [acc, piece])
+            return s.emit("combined", COMBINE[ReduceOp(op)], [acc, piece])
 
         return s.choose("acc", Ne(rank, domain.my_index, DataType.BOOL, s.span), combined, acc)
 
@@ -225,9 +220,12 @@ def _allreduce(steps: Steps, call: Call) -> Expr:
             "pld.tensor.allreduce requires an explicit signal outside host orchestrator; pass the signal window",
             span=call.span,
         )
-    if call.kwargs.get("mode", "mesh") == "ring":
-        raise UnsupportedFeatureError('pld.tensor.allreduce(mode="ring") inside a kernel; use mode="mesh"')
+    if call.kwargs.get("core_num", 1) not in (None, 1):
+        raise user_error("pld.tensor.allreduce: core_num > 1 is supported only in a HOST orchestrator", span=call.span)
     target, signal = call.args[:2]
+    if call.kwargs.get("mode", "mesh") == "ring":
+        ring_allreduce(Domain(steps, signal, ring=True), target, ReduceOp(call.kwargs.get("op", 0)))
+        return target
     kind = target.type
     if kind.tensor_view is not None and kind.tensor_view.valid_shape:
         raise UnsupportedFeatureError("pld.tensor.allreduce of a partially valid tensor inside a kernel")
@@ -235,23 +233,23 @@ def _allreduce(steps: Steps, call: Call) -> Expr:
     for extent in _static(kind, "pld.tensor.allreduce", steps):
         count *= extent
     op = ReduceOp(call.kwargs.get("op", 0))
-    flat = steps.emit("flat", "tensor.view", [target, _tuple(1, count)])
+    flat = steps.emit("flat", "tensor.view", [target, index_tuple(1, count)])
     item = kind.dtype.get_byte()
-    width = min(_CHUNK_BYTES // item, scalars.align(count * item, _ALIGNMENT_BYTES) // item)
+    width = min(CHUNK_BYTES // item, scalars.align(count * item, ALIGNMENT_BYTES) // item)
     chunks = -(-count // width)
-    domain = _Domain(steps, signal)
+    domain = Domain(steps, signal)
     domain.barrier(1)
     if chunks == 1:
-        total = _combine_peers(domain, flat, _tuple(0, 0), width, const_index(count), op)
+        total = _combine_peers(domain, flat, index_tuple(0, 0), width, const_index(count), op)
         domain.barrier(2)
-        steps.emit("stored", "tile.store", [total, _tuple(0, 0), flat])
+        steps.emit("stored", "tile.store", [total, index_tuple(0, 0), flat])
     else:
         _chunked(domain, flat, count, width, chunks, op)
     domain.reset(1 + chunks)
     return target
 
 
-def _chunked(domain: _Domain, flat: Expr, count: int, width: int, chunks: int, op: ReduceOp) -> None:
+def _chunked(domain: Domain, flat: Expr, count: int, width: int, chunks: int, op: ReduceOp) -> None:
     s = domain.steps
     index = DataType.INDEX
 
@@ -259,11 +257,11 @@ def _chunked(domain: _Domain, flat: Expr, count: int, width: int, chunks: int, o
         start = s.let("start", Mul(number, const_index(width), index, s.span))
         left = Sub(const_index(count), start, index, s.span)
         valid = s.let("valid", Min(left, const_index(width), index, s.span))
-        total = _combine_peers(domain, flat, _tuple(0, start), width, valid, op)
+        total = _combine_peers(domain, flat, index_tuple(0, start), width, valid, op)
         generation = s.let(
             "generation", Cast(Add(number, const_index(2), index, s.span), DataType.INT32, s.span)
         )  # fmt: skip
         domain.barrier(generation)
-        s.emit("stored", "tile.store", [total, _tuple(0, start), flat])
+        s.emit("stored", "tile.store", [total, index_tuple(0, start), flat])
 
     s.loop("chunk", const_index(chunks), chunk)

@@ -39,11 +39,11 @@ class Steps:
         """Bind a call."""
         return self.let(step, self.call(name, args, kwargs))
 
-    def loop(self, step: str, stop: Expr, body: Callable[[Var], None], start: int = 0) -> None:
-        """``for step in range(start, stop): body`` without carried values."""
+    def loop(self, step: str, stop: Expr, body: Callable[[Var], None], start: int = 0, stride: int = 1) -> None:
+        """``for step in range(start, stop, stride): body`` without carried values."""
         index = Var(self._name(step), const_index(0).type, self.span)
         inner = self._collect(lambda: body(index))
-        self.stmts.append(ForStmt(index, const_index(start), stop, const_index(1), (), seq(inner), (), self.span))
+        self.stmts.append(ForStmt(index, const_index(start), stop, const_index(stride), (), seq(inner), (), self.span))
 
     def carry(self, step: str, stop: Expr, init: Expr, body: Callable[[Var, IterArg], Expr]) -> Var:
         """``for step, (carry,) in range(stop): yield body``; the loop's result."""
@@ -62,14 +62,16 @@ class Steps:
         """``if condition: body``."""
         self.stmts.append(IfStmt(condition, seq(self._collect(body)), None, (), self.span))
 
-    def choose(self, step: str, condition: Expr, body: Callable[[], Expr], otherwise: Expr) -> Var:
-        """``body()`` when the condition holds, else ``otherwise``."""
+    def choose(self, step: str, condition: Expr, body: Callable[[], Expr], otherwise: Expr | Callable) -> Var:
+        """``body()`` when the condition holds, else ``otherwise``: a value, or a function like ``body``."""
         value: list[Expr] = []
         inner = self._collect(lambda: value.append(body()))
         inner.append(YieldStmt(tuple(value), self.span))
-        result = Var(self._name(step), otherwise.type, self.span)
-        other = YieldStmt((otherwise,), self.span)
-        self.stmts.append(IfStmt(condition, seq(inner), other, (result,), self.span))
+        last: list[Expr] = []
+        other = self._collect(lambda: last.append(otherwise if isinstance(otherwise, Expr) else otherwise()))
+        other.append(YieldStmt(tuple(last), self.span))
+        result = Var(self._name(step), last[0].type, self.span)
+        self.stmts.append(IfStmt(condition, seq(inner), seq(other), (result,), self.span))
         return result
 
     def _collect(self, body: Callable[[], Any]) -> list[Stmt]:
