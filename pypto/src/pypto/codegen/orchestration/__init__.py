@@ -103,6 +103,9 @@ def generate_orchestration(program: Program, func: Function) -> OrchestrationRes
         )
     emitter = OrchestrationEmitter(program, func)
     emitter.emit_function()
+    if emitter.missed:  # which ids leave their scope is known only at the end
+        emitter = OrchestrationEmitter(program, func, frozenset(emitter.missed))
+        emitter.emit_function()
     count = sum(1 for p in func.params if isinstance(p.type, (TensorType, ScalarType, CommCtxType)))
     code = _HEADER.format(count=count) + emitter.writer.text() + _FOOTER
     tasks = emitter.tasks

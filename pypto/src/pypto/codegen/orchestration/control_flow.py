@@ -198,7 +198,12 @@ class ControlFlow:
         condition = expression(self, stmt.condition)
         bodies = [stmt.then_body] + ([stmt.else_body] if stmt.else_body is not None else [])
         names = [self.names.claim(v.name_hint) for v in stmt.return_vars]
-        branches = [self._branch(body) for body in bodies]
+        branches = []
+        for body in bodies:
+            opening, lines, texts, hoisted = self._branch(body)
+            branches.append((opening, lines, texts))
+            for declaration in hoisted:
+                self.line(declaration)
         in_place = self._branch_results(stmt, names, [values for _, _, values in branches])
         for number, (scope, lines, values) in enumerate(branches):
             self.line(f"if ({condition}) {{" if number == 0 else "} else {")
@@ -214,8 +219,9 @@ class ControlFlow:
                     self.line("}")
         self.line("}")
 
-    def _branch(self, body: S.Stmt) -> tuple[str, list[str], list[tuple[str, Expr]]]:
-        """Opening of the scope that is the whole branch (or ""), lines inside, C++ text of every yielded value."""
+    def _branch(self, body: S.Stmt) -> tuple[str, list[str], list[tuple[str, Expr]], list[str]]:
+        """Opening of the scope that is the whole branch (or ""), lines inside, C++ text of every yielded value, and
+        declarations that belong before the branch."""
         stmts, opening = S.flatten_to_stmts(body), ""
         if len(stmts) == 1 and isinstance(stmts[0], S.RuntimeScopeStmt):
             opening = "PTO2_SCOPE(PTO2ScopeMode::MANUAL) {" if stmts[0].manual else "PTO2_SCOPE() {"
@@ -223,12 +229,12 @@ class ControlFlow:
         values: tuple = ()
         if stmts and isinstance(stmts[-1], S.YieldStmt):
             values, stmts = stmts[-1].value, stmts[:-1]
-        with self.captured() as writer, writer.indented(8 if opening else 4):
+        with self.captured() as writer, writer.indented(8 if opening else 4), self.closing() as hoisted:
             self.allocate(stmts)
             for child in stmts:
                 self.emit_stmt(child)
             texts = [(self._value_text(v), v) for v in values]
-        return opening, writer.lines, texts
+        return opening, writer.lines, texts, hoisted
 
     def _value_text(self, value: Expr) -> str:
         if isinstance(value.type, TensorType):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 
 from pypto.codegen.orchestration.analysis import TaskId, tracked_tensors, used_variables, variables_of
@@ -19,11 +20,18 @@ from pypto.ir.types import ArrayType, CommCtxType, PtrType, ScalarType, TupleTyp
 #: Tensors of one ``alloc_tensors``; the task runtime takes no more.
 _MAX_ALLOCATED_TOGETHER = 256
 
+#: Variables that a generated line declares and through which task ids are named.
+_TASK_DECLARATION = re.compile(r"^\s*(?:PTO2TaskId|TaskOutputTensors) (\w+)", re.MULTILINE)
+
 
 class OrchestrationEmitter(ControlFlow):
-    """State of one orchestration function."""
+    """State of one orchestration function.
 
-    def __init__(self, program: Program, function: Function):
+    ``hoisted`` names producers whose task ids are declared outside the scope that submits them; ``missed`` holds, after
+    printing, those that should have been.
+    """
+
+    def __init__(self, program: Program, function: Function, hoisted: frozenset[Var] = frozenset()):
         self.program = program
         self.function = function
         self.writer = Writer(4)
@@ -37,6 +45,10 @@ class OrchestrationEmitter(ControlFlow):
         self.uses = used_variables(function)
         self.tracked = tracked_tensors(function)
         self.tensor_tasks: dict[Var, TaskId] = {}
+        self.hoisted = hoisted
+        self.closed: dict[Var, object] = {}
+        self.renamed: dict[Var, Var] = {}
+        self.missed: set[Var] = set()
         self.tasks = TaskEmission(self)
         self._allocations = 0
         self._pending: dict[Var, Call] = {}
@@ -48,10 +60,46 @@ class OrchestrationEmitter(ControlFlow):
 
     @contextmanager
     def block(self, opening: str):
+        position = len(self.writer.lines)
         self.line(opening)
-        with self.writer.indented(4):
+        with self.writer.indented(4), self.closing() as hoisted:
             yield
         self.line("}")
+        self.writer.lines[position:position] = [f"{' ' * self.writer.indent}{line}" for line in hoisted]
+
+    @contextmanager
+    def closing(self):
+        """At the end of a C++ scope the task ids that were declared in it are forgotten.
+
+        Yields the declarations that belong before the scope: of ids which a later compiler-derived dependency needs.
+        """
+        start, tables = len(self.writer.lines), (self.task_ids, self.tensor_tasks, self.arrays)
+        counts = [len(table) for table in tables]
+        hoisted: list[str] = []
+        yield hoisted
+        declared = set(_TASK_DECLARATION.findall("\n".join(self.writer.lines[start:])))
+        if not declared:
+            return
+        for table, count in zip(tables, counts):
+            for var in list(table)[count:]:
+                entry = table[var]
+                text = entry.text if isinstance(entry, TaskId) else entry[0]
+                if text.partition(".")[0] not in declared:
+                    continue
+                if isinstance(entry, TaskId) and text.isidentifier() and not entry.count and var in self.hoisted:
+                    table[var] = TaskId(text)
+                    declaration = f"PTO2TaskId {text} = PTO2TaskId::invalid();"
+                    if declaration not in hoisted:
+                        hoisted.append(declaration)
+                        self._assign_instead_of_declaring(text, start)
+                else:
+                    self.closed[var] = table.pop(var)
+
+    def _assign_instead_of_declaring(self, name: str, start: int) -> None:
+        lines = self.writer.lines
+        for index in range(start, len(lines)):
+            if lines[index].lstrip().startswith(f"PTO2TaskId {name} ="):
+                lines[index] = lines[index].replace("PTO2TaskId ", "", 1)
 
     @contextmanager
     def captured(self):
@@ -72,6 +120,9 @@ class OrchestrationEmitter(ControlFlow):
         for table in (self.tensors, self.scalars, self.task_ids, self.arrays, self.tuples, self.tensor_tasks):
             if value in table:
                 table[var] = table[value]
+        if value in self.closed:
+            self.closed[var] = self.closed[value]
+            self.renamed[var] = value
 
     # -- entry --------------------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ _ADD = {
 }
 _MAX_TENSORS = 32
 _MAX_SCALARS = 16
+_WRITES = (ArgDirection.Output, ArgDirection.OutputExisting, ArgDirection.InOut)
 _PREDICATES = {E.Eq: "EQ", E.Ne: "NE", E.Lt: "LT", E.Le: "LE", E.Gt: "GT", E.Ge: "GE"}
 _FLIPPED = {"EQ": "EQ", "NE": "NE", "LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
 
@@ -92,8 +93,13 @@ class TaskEmission:
         self._dependencies(call, params)
         self._predicate(call, params)
         outs = f"task_{number}_outs"
-        tracked = result is not None and result in emitter.tracked
-        capture = isinstance(call, Submit) or bool(created) or tracked
+        tracked = [result] if result is not None and result in emitter.tracked else []
+        tracked += [
+            arg
+            for arg, direction in zip(launch.args, launch.directions)
+            if direction in _WRITES and arg in emitter.tracked
+        ]
+        capture = isinstance(call, Submit) or bool(created or tracked)
         self._submit_line(launch, params, f"TaskOutputTensors {outs} = " if capture else "")
         self._bind(call, callee, launch, result, outs, created, tracked)
 
@@ -231,6 +237,10 @@ class TaskEmission:
         tasks = [self.emitter.task_id(e) for e in edges]
         for edge in call.attrs.get("compiler_manual_dep_edges", ()):
             task = self.emitter.tensor_tasks.get(edge) or self.emitter.task_ids.get(edge)
+            if task is None and edge in self.emitter.closed:
+                while edge in self.emitter.renamed:
+                    edge = self.emitter.renamed[edge]
+                self.emitter.missed.add(edge)
             if task is not None and all(task is not t for t in tasks):
                 tasks.append(task)
         if tasks:
@@ -317,13 +327,14 @@ class TaskEmission:
 
     def _bind(self, call, callee: Function, launch: Launch, result: Var | None, outs: str, created, tracked) -> None:
         emitter = self.emitter
+        if tracked:
+            name = emitter.names.exact(f"{_base(tracked[0])}_tid")
+            emitter.line(f"PTO2TaskId {name} = {outs}.task_id();")
+            for var in tracked:
+                emitter.tensor_tasks[var] = TaskId(name, guarded=False)
         if result is None:
             return
         values = self._result_values(callee, call, launch, outs, created)
-        if tracked:
-            name = emitter.names.exact(f"{_base(result)}_tid")
-            emitter.line(f"PTO2TaskId {name} = {outs}.task_id();")
-            emitter.tensor_tasks[result] = TaskId(name, guarded=False)
         if isinstance(call, Submit):
             task = TaskId(f"{outs}.task_id()", guarded=False)
             if isinstance(result.type, ScalarType):
