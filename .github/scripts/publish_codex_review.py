@@ -291,25 +291,48 @@ def find_posted(target: Target, tries: int = 1) -> int | None:
     return None
 
 
+class Approval:
+    """One attempt to approve: what was submitted, and whether it may stand."""
+
+    def __init__(self) -> None:
+        self.identifier: int | None = None
+        self.refusal: ApiError | None = None
+        self.kept = False
+        self.withdrawn = False
+
+
 def _approve(target: Target, review: dict, payload: dict, merge_base: str | None) -> str:
     """Submit the approval and keep it only if everything still holds afterwards, whatever happens in between."""
-    identifier = None
+    approval = Approval()
     with termination_raises():
         try:
-            identifier = submit(target, payload)
-            if still_valid(target, merge_base):
-                return f"published review {identifier} as APPROVE"
-        except ApiError as error:
-            # Also after a refusal: an earlier try of unknown outcome may have left an approval.
-            withdraw(target, identifier)
-            if error.status not in (403, 422):
-                raise
-            return _comment_instead(target, review, error)
-        except BaseException:
-            withdraw(target, identifier)
+            _attempt(approval, target, payload, merge_base)
+        except Terminated:
+            # Only one can ever arrive, but at any moment, also while a withdrawal begins.
+            if not approval.withdrawn:
+                withdraw(target, approval.identifier)
             raise
-        withdraw(target, identifier)
-    return f"dismissed review {identifier}: {RECHECK_FAILED} [A19 R175]"
+    if approval.refusal is not None:
+        return _comment_instead(target, review, approval.refusal)
+    if not approval.kept:
+        return f"dismissed review {approval.identifier}: {RECHECK_FAILED} [A19 R175]"
+    return f"published review {approval.identifier} as APPROVE"
+
+
+def _attempt(approval: Approval, target: Target, payload: dict, merge_base: str | None) -> None:
+    """Submit and verify; what may not stand is withdrawn, also when this fails."""
+    try:
+        approval.identifier = submit(target, payload)
+        approval.kept = still_valid(target, merge_base)
+    except ApiError as error:
+        if error.status not in (403, 422):
+            raise
+        approval.refusal = error
+    finally:
+        # Also after a refusal: an earlier try of unknown outcome may have left an approval.
+        if not approval.kept:
+            withdraw(target, approval.identifier)
+            approval.withdrawn = True
 
 
 def still_valid(target: Target, merge_base: str | None) -> bool:
@@ -344,9 +367,11 @@ def _comment_instead(target: Target, review: dict, refusal: ApiError) -> str:
 
 @contextlib.contextmanager
 def termination_raises():
-    """Within the block SIGINT and SIGTERM raise Terminated, so that cleanup code runs."""
+    """Within the block the first SIGINT or SIGTERM raises Terminated, so that cleanup code runs; no later one does."""
 
     def stop(signum: int, _frame: Any) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
         raise Terminated(f"stopped by signal {signum}")
 
     with _handlers(stop):

@@ -349,6 +349,36 @@ def test_unreadable_recheck_dismisses(host, run, rule: Rule) -> None:
     assert not host.standing_approvals()
 
 
+def test_a_signal_at_the_start_of_a_withdrawal_does_not_save_the_approval(host, run, monkeypatch) -> None:
+    original, calls = publisher.withdraw, []
+
+    def withdraw(target, identifier) -> None:
+        calls.append(identifier)
+        if len(calls) == 1:
+            raise publisher.Terminated("stopped by signal 15")
+        original(target, identifier)
+
+    monkeypatch.setattr(publisher, "withdraw", withdraw)
+    host.rules.append(Rule("POST", REVIEWS, after=RACES["push"]))
+    with pytest.raises(publisher.Terminated):
+        run(PASS)
+    assert len(calls) == 2 and not host.standing_approvals()
+
+
+def test_a_signal_after_a_finished_withdrawal_repeats_nothing(host, run, monkeypatch) -> None:
+    original = publisher.dismiss
+
+    def dismiss(*arguments) -> None:
+        original(*arguments)
+        raise publisher.Terminated("stopped by signal 15")
+
+    monkeypatch.setattr(publisher, "dismiss", dismiss)
+    host.rules.append(Rule("POST", REVIEWS, after=RACES["push"]))
+    with pytest.raises(ValueError, match="could not dismiss"):
+        run(PASS)
+    assert not host.standing_approvals() and len(host.requests("PUT")) == 1
+
+
 def test_failing_withdrawal_is_loud_and_names_the_review(host, run, capsys) -> None:
     host.rules += [Rule("POST", REVIEWS, after=RACES["push"]), Rule("PUT", "dismissals", times=9, status=403)]
     with pytest.raises(ValueError, match=r"could not dismiss .*pullrequestreview-"):
