@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import re
+import subprocess
 import threading
 import time
 import zipfile
@@ -99,6 +100,8 @@ class FakeGitHub:
         self.runs: dict = {}
         self.artifacts: dict = {}
         self.merge_bases: dict = {}
+        #: A repository that answers comparisons instead of the tables.
+        self.repository: str | None = None
         self.default_merge_base: str | None = MERGE_BASE
         self.actions_may_approve = True
         self.ids_as_text = True
@@ -163,7 +166,7 @@ class FakeGitHub:
     def add_run(
         self, run_id: int, number: int = 7, *, age_days: float = 1, artifact: dict | None = None, **more: Any
     ) -> dict:
-        """A workflow run with its identity artifact and a check on the pull request's head."""
+        """A workflow run with its identity artifact (unless it uploaded one) and a check on the pull request's head."""
         created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.clock() - age_days * 86400))
         run = {
             "id": run_id,
@@ -189,7 +192,8 @@ class FakeGitHub:
             "head": pull["head"]["sha"],
             "base_ref": pull["base"]["ref"],
         }
-        self.add_artifact(run_id, f"codex-target-{run_id}-1", "review-target.json", artifact or identity)
+        if not self.artifacts.get(run_id):
+            self.add_artifact(run_id, f"codex-target-{run_id}-1", "review-target.json", artifact or identity)
         self.add_check(number, f"/{self.repo}/actions/runs/{run_id}")
         return run
 
@@ -220,38 +224,45 @@ class FakeGitHub:
             "resolvedBy": None,
         }
         thread.update(more)
-        nodes: list = []
-        for comment in comments:
-            identifier = self.new_id()
-            nodes.append(
-                {
-                    "databaseId": identifier,
-                    "body": comment["body"],
-                    "url": f"https://github.com/{self.repo}/pull/{number}#discussion_r{identifier}",
-                    "createdAt": "2026-01-01T00:00:00Z",
-                    "updatedAt": "2026-01-01T00:00:00Z",
-                    # GraphQL names bots without the suffix that REST adds.
-                    "author": {"login": comment["login"].replace("[bot]", "")} if comment["login"] else None,
-                    "replyTo": {"databaseId": nodes[0]["databaseId"]} if nodes else None,
-                    "commit": {"oid": self.pulls[number]["head"]["sha"]},
-                }
-            )
-            rest = {
-                "id": identifier,
-                "user": {"login": comment["login"]} if comment["login"] else None,
-                "body": comment["body"],
-                "path": thread["path"],
-                "line": thread["line"],
-                "original_line": thread["originalLine"],
-                "side": thread["diffSide"],
-                "original_commit_id": self.pulls[number]["head"]["sha"],
-            }
-            if len(nodes) > 1:
-                rest["in_reply_to_id"] = nodes[0]["databaseId"]
-            self.review_comments[number].append(rest)
-        thread["_comments"] = nodes
+        thread["_comments"] = []
         self.threads[number].append(thread)
+        for comment in comments:
+            self.add_thread_comment(number, thread, comment["login"], comment["body"])
         return thread
+
+    def add_thread_comment(self, number: int, thread: dict, login: str | None, body: str, **more: Any) -> dict:
+        """The next comment of a thread, as both APIs show it; a later one is a reply to the first."""
+        identifier = self.new_id()
+        nodes = thread["_comments"]
+        head = self.pulls[number]["head"]["sha"]
+        rest = {
+            "id": identifier,
+            "user": {"login": login} if login else None,
+            "body": body,
+            "path": thread["path"],
+            "line": thread["line"],
+            "original_line": thread["originalLine"],
+            "side": thread["diffSide"],
+            "original_commit_id": head,
+            **more,
+        }
+        if nodes:
+            rest["in_reply_to_id"] = nodes[0]["databaseId"]
+        nodes.append(
+            {
+                "databaseId": identifier,
+                "body": body,
+                "url": f"https://github.com/{self.repo}/pull/{number}#discussion_r{identifier}",
+                "createdAt": "2026-01-01T00:00:00Z",
+                "updatedAt": "2026-01-01T00:00:00Z",
+                # GraphQL names bots without the suffix that REST adds.
+                "author": {"login": login.replace("[bot]", "")} if login else None,
+                "replyTo": {"databaseId": nodes[0]["databaseId"]} if nodes else None,
+                "commit": {"oid": head},
+            }
+        )
+        self.review_comments[number].append(rest)
+        return rest
 
     def close(self, number: int, merged: bool = False) -> None:
         """Close or merge."""
@@ -394,19 +405,11 @@ class FakeGitHub:
         state = {"APPROVE": "APPROVED", "COMMENT": "COMMENTED"}.get(body["event"], "CHANGES_REQUESTED")
         review = self.add_review(int(number), token.login, state, body.get("body", ""), commit_id=body["commit_id"])
         for comment in comments:
-            self.review_comments[int(number)].append(
-                {
-                    "id": self.new_id(),
-                    "user": {"login": token.login},
-                    "path": comment["path"],
-                    "line": comment["line"],
-                    "original_line": comment["line"],
-                    "side": comment["side"],
-                    "body": comment["body"],
-                    "original_commit_id": body["commit_id"],
-                    "pull_request_review_id": review["id"],
-                }
-            )
+            line = comment["line"]
+            place = {"path": comment["path"], "line": line, "originalLine": line, "diffSide": comment["side"]}
+            thread = self.add_thread(int(number), [], **place)
+            more = {"original_commit_id": body["commit_id"], "pull_request_review_id": review["id"]}
+            self.add_thread_comment(int(number), thread, token.login, comment["body"], **more)
         return 200, _public(review), {}
 
     def _anchored(self, number: int, comment: dict) -> bool:
@@ -450,7 +453,11 @@ class FakeGitHub:
 
     def _compare(self, query: dict, token: Token, body: Any, base: str, head: str) -> tuple:
         self._need(token, "contents")
-        found = self.merge_bases.get((base, head), self.default_merge_base)
+        if self.repository is not None:
+            command = ["git", "-C", self.repository, "merge-base", base, head]
+            found = subprocess.run(command, capture_output=True, text=True).stdout.strip() or None
+        else:
+            found = self.merge_bases.get((base, head), self.default_merge_base)
         if found is None:
             raise Refused(404, "No common ancestor")
         return 200, {"merge_base_commit": {"sha": found}, "status": "diverged", "commits": [], "files": []}, {}

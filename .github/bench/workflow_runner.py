@@ -33,6 +33,11 @@ class Run:
         self.workflow_sha: str = settings.get("workflow_sha", "1" * 40)
         self.run_id: int = settings.get("run_id", 1)
         self.attempt: int = settings.get("attempt", 1)
+        #: A repository to check the scripts out of; without it they are copied from here.
+        self.repository: Path | None = settings.get("repository")
+        #: What else to replace in the shell steps: paths and addresses of the dedicated host.
+        self.replaced: dict = {"/home/ci-runner": str(scratch / "home"), "sleep 10": "true", "sleep 30": "true"}
+        self.replaced.update(settings.get("replaced", {}))
         #: (step name or action) to the number of times it fails first.
         self.failures: dict = settings.get("failures", {})
         self.results: dict = {}
@@ -52,6 +57,10 @@ class Run:
                     self._job(name, job, needs)
                     del pending[name]
         return self
+
+    def ran(self) -> dict:
+        """Results of the jobs that were not skipped."""
+        return {job: result for job, result in self.results.items() if result != "skipped"}
 
     def _contexts(self, needs: list, token: str = "") -> dict:
         return {
@@ -134,8 +143,9 @@ class Run:
         }
         for name, value in {**self.workflow["env"], **step.get("env", {})}.items():
             environment[name] = self.environment.get(name) or expand(value, contexts)
-        script = expand(step["run"], contexts).replace("/home/ci-runner", str(self.scratch / "home"))
-        script = script.replace("sleep 10", "true").replace("sleep 30", "true")
+        script = expand(step["run"], contexts)
+        for text, replacement in self.replaced.items():
+            script = script.replace(text, replacement)
         done = subprocess.run(
             ["bash", "-e", "-o", "pipefail", "-c", script], cwd=work, env=environment, capture_output=True, text=True
         )
@@ -149,6 +159,11 @@ class Run:
         name = step["uses"].split("@")[0]
         settings = {key: expand(value, contexts) for key, value in step.get("with", {}).items()}
         stored = self.host.artifacts.setdefault(self.run_id, [])
+        if name == "actions/checkout" and self.repository is not None:
+            command = ["git", "archive", settings["ref"], settings["sparse-checkout"]]
+            archive = subprocess.run(command, cwd=self.repository, check=True, capture_output=True).stdout
+            subprocess.run(["tar", "-x"], cwd=work, input=archive, check=True)
+            return True
         if name == "actions/checkout":
             unwanted = shutil.ignore_patterns("__pycache__")
             shutil.copytree(GITHUB / "scripts", work / ".github" / "scripts", ignore=unwanted)
