@@ -3,8 +3,10 @@
 
 Usage: proxy_relay.py --listen-host ADDRESS [--listen-port PORT] --allow-cidr CIDR [--target-host ADDRESS]
        --target-port PORT [--ready-file PATH]
+       proxy_relay.py --check ADDRESS PORT
 
-The ready file is created exclusively with mode 0600 and holds the listening port.
+The ready file is created exclusively with mode 0600 and holds the listening port. ``--check`` is the health check: it
+succeeds when the relay at that address accepts a connection and keeps it open, so when the target accepts one too.
 """
 
 from __future__ import annotations
@@ -86,8 +88,23 @@ def announce(path: str, port: int) -> None:
         file.write(f"{port}\n")
 
 
+def healthy(address: str, port: int) -> bool:
+    """Does the relay at this address reach its target? It closes connections at once when it does not."""
+    try:
+        with socket.create_connection((address, port), timeout=3) as connection:
+            connection.settimeout(1)
+            connection.recv(1)
+    except socket.timeout:  # noqa: UP041 - a class of its own before Python 3.10
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def main(argv: list[str]) -> int:
     """Listen until killed."""
+    if len(argv) == 3 and argv[0] == "--check":
+        return 0 if healthy(argv[1], _port(argv[2])) else 1
     options = arguments(argv)
     family = socket.AF_INET6 if ":" in options.listen_host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listener:

@@ -308,6 +308,10 @@ def test_the_relay_pipes_allowed_sources_to_its_one_target(echo: Echo, tmp_path:
                 assert talk(port, data) == b""
         else:
             assert talk(port, data) == data  # closing one direction must not cut the other
+        check = [*command[:3], "--check", "127.0.0.1", str(port)]
+        assert subprocess.run(check, timeout=20).returncode == (0 if cidr == "127.0.0.0/8" else 1)
+        echo.listener.shutdown(socket.SHUT_RDWR)  # a relay without its target is not healthy
+        assert subprocess.run(check, timeout=20).returncode == 1
         # The ready file is created exclusively.
         assert subprocess.run(command, capture_output=True, timeout=20).returncode != 0
     finally:
@@ -361,8 +365,8 @@ def test_the_image_follows_its_contract() -> None:
     for part in (
         "bubblewrap ca-certificates git inotify-tools",
         "USER 1002:1003",
-        "--chmod=0444",
-        "--chmod=0555",
+        "chmod 0444",
+        "chmod 0555",
         "@sha256:",
         "WORKDIR /workspace",
     ):
