@@ -37,7 +37,7 @@ OPTIONS = {
     "--tmpfs",
     "--env",
     "--entrypoint",
-    "--ulimit",
+    "--label",
 }
 
 
@@ -99,6 +99,8 @@ def network(arguments: list) -> int:
     elif verb == "rm":
         if networks.pop(name, None) is None:
             return fail(f"Error response from daemon: network {name} not found")
+    elif verb == "ls":
+        print("".join(f"{key}\n" for key in networks if key.startswith("codex-review-")), end="")
     elif verb != "connect":
         return fail(f"unknown network command {verb}", 2)
     save("networks.json", networks)
@@ -130,10 +132,10 @@ def run(arguments: list) -> int:
     if missing:
         return fail(f"fake docker: missing hardening {sorted(missing, key=str)}", 125)
     image, command = arguments[0], arguments[1:]
-    containers = dict(load("containers.json", {}))
-    containers[settings.get("--name", "anonymous")] = {"image": image, "settings": settings}
-    save("containers.json", containers)
     if "--detach" in dict(seen):
+        containers = dict(load("containers.json", {}))
+        containers[settings["--name"]] = {"image": image, "settings": settings}
+        save("containers.json", containers)
         print("e" * 64)
         return 0
     for entry in mounts.values():
@@ -219,9 +221,13 @@ def main(arguments: list) -> int:
     if verb == "container" and arguments[0] == "inspect":
         print(load("relay.json", "running/healthy"))
         return 0
+    if verb == "ps":
+        print("".join(f"{key}\n" for key in load("containers.json", {}) if key.startswith("codex-")), end="")
+        return 0
     if verb == "rm":
         containers = dict(load("containers.json", {}))
-        containers.pop(arguments[-1], None)
+        if containers.pop(arguments[-1], None) is None:
+            return fail(f"Error: No such container: {arguments[-1]}")
         save("containers.json", containers)
         return 0
     return fail(f"unknown command {verb}", 2)

@@ -134,6 +134,12 @@ def send(method: str, endpoint: str, payload: Any = None, token: str | None = No
     return response
 
 
+def tokenless_environment() -> dict:
+    """This process's environment without any token, for programs that need none: nothing is passed on by accident."""
+    secret = ("GH_TOKEN", "GITHUB_TOKEN", RERUN_TOKEN_VARIABLE)
+    return {k: v for k, v in os.environ.items() if k not in secret and not k.startswith("ACTIONS_")}
+
+
 def parse_response(raw: bytes) -> Response | None:
     """Status line, headers and body as ``gh api --include`` prints them; None when there is no status line."""
     head, separator, body = raw.partition(b"\r\n\r\n")

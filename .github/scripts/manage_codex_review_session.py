@@ -22,6 +22,7 @@ from codex_review_common import (
     positive_number,
     repository_name,
     run_main,
+    tokenless_environment,
 )
 
 LABEL = "org.pypto.codex-review.close-epoch"
@@ -91,7 +92,13 @@ def plan_session(mode: str, pull: dict, epoch: str, head: str | None, labels: li
 def docker(*arguments: str) -> subprocess.CompletedProcess:
     """Run docker; the caller judges the exit status."""
     return subprocess.run(
-        ["docker", *arguments], capture_output=True, text=True, encoding="utf-8", timeout=DOCKER_TIMEOUT
+        ["docker", *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=DOCKER_TIMEOUT,
+        env=tokenless_environment(),
     )
 
 

@@ -12,6 +12,8 @@ USER = "1002:1003"
 RUN_LABEL = "org.pypto.codex-review.run"
 PROXY_ALIAS = "proxy"
 PROXY_PORT = 7895
+#: Processors of the review container; fewer on a smaller host, where the engine refuses to promise more than it has.
+CPUS = 4
 SESSION_FILE = "/codex-state/review-session-id"
 _HARDENED = ("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges")
 #: Without it docker copies the image's directory, with its owner and mode, onto a volume each time it is empty.
@@ -28,10 +30,11 @@ class Names(NamedTuple):
 
 
 class Mounts(NamedTuple):
-    """Host paths and volumes that the review container sees."""
+    """Host paths and volumes of the review container; it sees all but the profile, which is for the engine."""
 
-    workspace: str
+    profile: str
     schema: str
+    workspace: str
     discussion: str
     diff: str
     sessions: str
@@ -67,25 +70,34 @@ def create_network(network: str, run_id: str) -> list[str]:
     ]  # fmt: skip
 
 
-def run_sidecar(name: str, image: str, egress: str, gateway: str, port: str) -> list[str]:
+def leftovers(kind: str) -> list[str]:
+    """List what earlier runs of any pull request left behind: `kind` is ``container`` or ``network``."""
+    listing = ["ps", "--all"] if kind == "container" else ["network", "ls"]
+    return [*listing, "--quiet", "--no-trunc", "--filter", f"label={RUN_LABEL}"]
+
+
+def run_sidecar(name: str, image: str, egress: str, gateway: str, port: str, run_id: str) -> list[str]:
     """The fixed-function relay between review network and egress gateway."""
     ipaddress.ip_address(gateway)
     if not re.fullmatch(r"[1-9][0-9]{0,4}", port) or int(port) > 65535:
         raise ValueError(f"invalid relay port {port!r}")
     return [
-        "run", "--detach", "--name", name, "--network", egress, *_HARDENED,
+        "run", "--detach", "--name", name, "--label", f"{RUN_LABEL}={run_id}", "--network", egress, *_HARDENED,
         "--pids-limit", "64", "--memory", "128m", "--cpus", "0.5", "--user", USER,
         "--env", f"RELAY_TARGET_HOST={gateway}", "--env", f"RELAY_TARGET_PORT={port}", image,
     ]  # fmt: skip
 
 
 def initialise_volumes(image: str, sessions: str, index: str) -> list[str]:
-    """Give both volumes to the container user; the only container that runs as root, and it sees no pull request."""
-    script = f"chown {USER} /codex-home/sessions /codex-state && chmod 700 /codex-home/sessions /codex-state"
+    """Give both volumes to the container user; the only container that runs as root, and it sees no pull request.
+
+    They are mounted straight below the root: without DAC_OVERRIDE not even root may pass through a private folder.
+    """
+    script = f"chown {USER} /sessions /index && chmod 700 /sessions /index"
     return [
         *_ONE_SHOT, "--cap-add", "CHOWN", "--cap-add", "FOWNER", "--user", "0:0",
-        "--mount", f"type=volume,src={sessions},dst=/codex-home/sessions,{_VOLUME}",
-        "--mount", f"type=volume,src={index},dst=/codex-state,{_VOLUME}",
+        "--mount", f"type=volume,src={sessions},dst=/sessions,{_VOLUME}",
+        "--mount", f"type=volume,src={index},dst=/index,{_VOLUME}",
         "--entrypoint", "/bin/sh", image, "-c", script,
     ]  # fmt: skip
 
@@ -127,9 +139,11 @@ def agent_arguments(model: str, prompt: str, session: str | None) -> list[str]:
     ]  # fmt: skip
 
 
-def run_agent(name: str, image: str, network: str, mounts: Mounts, arguments: list[str]) -> list[str]:
+def run_agent(
+    name: str, image: str, network: str, mounts: Mounts, arguments: list[str], *, run_id: str, cpus: int = CPUS
+) -> list[str]:
     """The review container: no token, no socket, no writable root; the credential arrives on stdin."""
-    for path in mounts[:4]:
+    for path in mounts[:5]:
         if "," in path or "\n" in path or not path.startswith("/"):
             raise ValueError(f"unusable mount path {path!r}")
     proxy = f"http://{PROXY_ALIAS}:{PROXY_PORT}"
@@ -146,10 +160,11 @@ def run_agent(name: str, image: str, network: str, mounts: Mounts, arguments: li
     }
     owner = "uid=1002,gid=1003,mode=0700"
     return [
-        "run", "--rm", "--interactive", "--name", name, "--hostname", "codex-review", "--network", network,
-        # The agent's own sandbox needs user namespaces, which the default profile forbids.
-        *_HARDENED, "--security-opt", "seccomp=unconfined",
-        "--pids-limit", "256", "--memory", "2g", "--cpus", "4", "--user", USER,
+        "run", "--rm", "--interactive", "--name", name, "--label", f"{RUN_LABEL}={run_id}",
+        "--hostname", "codex-review", "--network", network,
+        # The agent's own sandbox needs user namespaces, which the engine's profile forbids and ours allows.
+        *_HARDENED, "--security-opt", f"seccomp={mounts.profile}",
+        "--pids-limit", "256", "--memory", "2g", "--cpus", str(cpus), "--user", USER,
         "--mount", f"type=bind,src={mounts.workspace},dst=/workspace,readonly",
         "--mount", f"type=bind,src={mounts.schema},dst=/review-schema.json,readonly",
         "--mount", f"type=bind,src={mounts.discussion},dst=/review-discussion.json,readonly",

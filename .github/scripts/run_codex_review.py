@@ -17,6 +17,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -37,6 +38,7 @@ from codex_review_common import (
     positive_number,
     repository_name,
     run_main,
+    tokenless_environment,
 )
 from leak_filter import leak_patterns, leaks
 from manage_codex_review_session import manage_session, volume_names
@@ -47,12 +49,15 @@ from review_prompt import review_prompt
 AUTH_FILE = "/home/ci-runner/.codex-ci/auth.json"
 AUTH_LOCK = "/home/ci-runner/.codex-ci/auth.lock"
 SCHEMA = ".github/codex-review-schema.json"
+PROFILE = ".github/codex-review/seccomp.json"
 #: Waiting and model time together; the job's 20 minutes must leave about seven for the upload.
 DEADLINE = 750.0
 ATTEMPTS = 3
 RETRY_WAIT = 10.0
 DOCKER_TIMEOUT = 300
 EVENT_LIMIT = 64 * 1024 * 1024
+#: How the engine says that what is to be removed is not there.
+ABSENT = re.compile(r"no such (container|network)|not found", re.I)
 
 
 class Job(NamedTuple):
@@ -157,19 +162,13 @@ def docker(*arguments: str, check: bool = True, timeout: float = DOCKER_TIMEOUT)
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=timeout,
-        env=docker_environment(),
+        env=tokenless_environment(),
     )
     if check and done.returncode:
         # The client's advice ("See 'docker run --help'") comes last, the reason first.
         message = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no message"]
         raise ValueError(f"docker {' '.join(arguments[:2])} failed: {message[0][:300]}")
     return done.stdout.decode("utf-8", "replace").strip()
-
-
-def docker_environment() -> dict:
-    """The client's environment without any token: nothing can be passed on by accident."""
-    secret = ("GH_TOKEN", "GITHUB_TOKEN", "CODEX_REVIEW_RERUN_TOKEN")
-    return {k: v for k, v in os.environ.items() if k not in secret and not k.startswith("ACTIONS_")}
 
 
 def relay_address(egress: str, relay: str) -> str:
@@ -193,7 +192,7 @@ def run_agent(command: list[str], credential: bytes, events: str, log: str, dead
     with open(events, "wb") as stdout, open(log, "wb") as stderr:
         # The lock must not travel into the container runtime: descriptors are closed on exec.
         process = subprocess.Popen(
-            ["docker", *command], stdin=subprocess.PIPE, stdout=stdout, stderr=stderr, env=docker_environment()
+            ["docker", *command], stdin=subprocess.PIPE, stdout=stdout, stderr=stderr, env=tokenless_environment()
         )
         try:
             process.communicate(credential, timeout=remaining)
@@ -234,6 +233,12 @@ def refuse_leaks(paths: list[str], patterns: list[str]) -> None:
             raise Leak("the agent's output failed the leak filter; refusing to publish")
 
 
+def ignore_signals() -> None:
+    """From here on only cleanup happens; a signal must not interrupt it half-way."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
 class Review:
     """The objects of one run and the steps that use them, in order."""
 
@@ -253,7 +258,7 @@ class Review:
         gateway = relay_address(egress, self.environment["CODEX_RELAY_CONTAINER"])
         docker(*container.create_network(self.names.network, self.job.run_id))
         port = self.environment["CODEX_RELAY_PORT"]
-        docker(*container.run_sidecar(self.names.sidecar, self.proxy, egress, gateway, port))
+        docker(*container.run_sidecar(self.names.sidecar, self.proxy, egress, gateway, port, self.job.run_id))
         docker("network", "connect", "--alias", container.PROXY_ALIAS, self.names.network, self.names.sidecar)
 
     def saved_session(self) -> str | None:
@@ -266,12 +271,24 @@ class Review:
 
     def ask(self, checkout: Checkout, discussion: str, credential: bytes, patterns: list[str], session: Any) -> None:
         """Run the agent, up to three times."""
-        schema = os.path.join(self.scratch, "schema.json")
-        trusted_file(checkout.tree, remote_of(self.job, self.environment), self.job.workflow, SCHEMA, schema)
-        mounts = container.Mounts(checkout.tree, schema, discussion, checkout.diff, self.sessions, self.index)
+        trusted = []
+        for path in (PROFILE, SCHEMA):
+            trusted.append(os.path.join(self.scratch, os.path.basename(path)))
+            remote = remote_of(self.job, self.environment)
+            trusted_file(checkout.tree, remote, self.job.workflow, path, trusted[-1])
+        mounts = container.Mounts(*trusted, checkout.tree, discussion, checkout.diff, self.sessions, self.index)
         prompt = review_prompt(base=self.job.base, head=self.job.head, merge_base=checkout.merge_base, marker=MARKER)
         arguments = container.agent_arguments(self.environment["CODEX_MODEL"], prompt, session)
-        command = container.run_agent(self.names.agent, self.image, self.names.network, mounts, arguments)
+        cpus = min(container.CPUS, os.cpu_count() or container.CPUS)
+        command = container.run_agent(
+            self.names.agent,
+            self.image,
+            self.names.network,
+            mounts,
+            arguments,
+            run_id=self.job.run_id,
+            cpus=cpus,
+        )
         for attempt in range(1, ATTEMPTS + 1):
             if attempt > 1:
                 time.sleep(RETRY_WAIT)
@@ -294,14 +311,29 @@ class Review:
         shutil.copyfile(answer, result)
 
     def remove(self) -> None:
-        """Remove containers and network by name. Never the volumes."""
+        """Remove containers and network by name, saying what could not be removed. Never the volumes."""
+        ignore_signals()
         for arguments in (
             ("rm", "--force", self.names.agent),
             ("rm", "--force", self.names.sidecar),
             ("network", "rm", self.names.network),
         ):
-            with contextlib.suppress(OSError, subprocess.SubprocessError):
-                docker(*arguments, check=False, timeout=60)
+            try:
+                docker(*arguments, timeout=60)
+            except (ValueError, OSError, subprocess.SubprocessError) as error:
+                if not ABSENT.search(str(error)):
+                    print(f"warning: {arguments[-1]} is left behind: {error}", file=sys.stderr)
+
+
+def sweep() -> None:
+    """Remove containers and networks of runs that were killed; the host lock says that none of them is alive.
+
+    A container that outlived its driver would still write to the session volumes.
+    """
+    for kind in ("container", "network"):
+        for identifier in docker(*container.leftovers(kind)).split():
+            print(f"Removing the {kind} {identifier[:12]} of a killed run.", flush=True)
+            docker(*(("rm", "--force") if kind == "container" else ("network", "rm")), identifier)
 
 
 def remote_of(job: Job, environment: Any) -> str:
@@ -335,12 +367,14 @@ def review(job: Job, discussion: str, result: str, environment: Any) -> bool:
         with exclusive_lock(environment.get("CODEX_AUTH_LOCK", AUTH_LOCK), deadline):
             return _locked(job, Review(job, scratch, environment, deadline), checkout, shown, result, auth)
     finally:
+        ignore_signals()
         remove_tree(scratch)
 
 
 def _locked(job: Job, run: Review, checkout: Checkout, discussion: str, result: str, auth: str) -> bool:
     if shutil.which("gh") is None:
         raise ValueError("gh is not on PATH: the live state of the pull request cannot be read")
+    sweep()
     word = manage_session(job.repo, job.number, job.repository_id, "review", job.head)
     if word != "ready":
         print("The pull request is closed, a draft, or has a newer head: nothing to review.", flush=True)
@@ -364,8 +398,7 @@ def main() -> int:
         return 2
 
     def stop(signum: int, _frame: Any) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
+        ignore_signals()
         raise Stopped(f"stopped by signal {signum}")
 
     for number in (signal.SIGINT, signal.SIGTERM):

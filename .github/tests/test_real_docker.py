@@ -5,13 +5,12 @@ The engine runs with its own folders and socket, without bridge and firewall rul
 
 from __future__ import annotations
 
-import io
+import errno
 import json
 import os
-import re
 import shutil
 import subprocess
-import tarfile
+import sys
 import time
 from pathlib import Path
 
@@ -22,27 +21,11 @@ import run_codex_review as driver
 from fake_github import HEAD
 from manage_codex_review_session import LABEL, manage_session, volume_names
 from places import GITHUB
+from real_engine import TOOLS, Engine, programs, python_files
 
 SESSION = "01234567-89ab-cdef-0123-456789abcdef"
 IMAGE = "bench/review:local"
-PROGRAMS = (
-    "sh",
-    "cat",
-    "head",
-    "id",
-    "touch",
-    "rm",
-    "mv",
-    "chown",
-    "chmod",
-    "ls",
-    "mkdir",
-    "grep",
-    "sleep",
-    "install",
-    "mktemp",
-)
-
+PROFILE = GITHUB / "codex-review" / "seccomp.json"
 #: Plays the agent and reports what it can see and do, as JSON values line by line.
 AGENT = """#!/bin/sh
 echo "uid $(id -u):$(id -g)"
@@ -57,134 +40,56 @@ echo "credential $(cat)"
 echo "discussion $(cat /review-discussion.json)"
 echo "interfaces $(ls /sys/class/net)"
 echo "memory $(cat /sys/fs/cgroup/memory.max 2>/dev/null || cat /sys/fs/cgroup/memory/memory.limit_in_bytes)"
+grep '^Seccomp:' /proc/self/status
 echo "pids $(cat /sys/fs/cgroup/pids.max 2>/dev/null || cat /sys/fs/cgroup/pids/pids.max)"
 cat /proc/self/environ
 """
 
 
-def rootfs() -> bytes:
-    """A root file system made of this machine's own programs and their libraries."""
-    files: dict = {}
-    for name in PROGRAMS:
-        source = shutil.which(name)
-        if source is None:
-            continue
-        files[f"bin/{name}"] = Path(source).resolve().read_bytes()
-        listing = subprocess.run(["ldd", source], capture_output=True, text=True).stdout
-        for library in re.findall(r"(/\S+)", listing):
-            files[library.lstrip("/")] = Path(library).resolve().read_bytes()
-    files["bin/agent"] = AGENT.encode()
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        empty = ("workspace", "tmp", "codex-state", "codex-home/sessions", "home/codex-review", "etc")
-        parents = {str(p) for name in (*files, *(f"{e}/x" for e in empty)) for p in Path(name).parents}
-        for folder in sorted(parents - {"."}):
-            entry = tarfile.TarInfo(folder)
-            # Some runtimes give a tmpfs the mode of the image's folder, whatever its own option says.
-            entry.type, entry.mode = tarfile.DIRTYPE, 0o1777 if folder == "tmp" else 0o755
-            archive.addfile(entry)
-        for name, data in files.items():
-            entry = tarfile.TarInfo(name)
-            entry.size, entry.mode = len(data), 0o755
-            archive.addfile(entry, io.BytesIO(data))
-    return buffer.getvalue()
-
-
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory):
-    """Address of a private engine with the bench image, stopped afterwards."""
-    for program, package in (("docker", "docker.io"), ("dockerd", "docker.io"), ("containerd", "docker.io")):
-        if shutil.which(program) is None:
-            pytest.skip(f"{program} is missing: apt-get install {package} (or .github/tests/install.sh)")
-    if os.geteuid() != 0:
-        pytest.skip("the container engine needs root")
-    folder = tmp_path_factory.mktemp("docker")
-    address = f"unix://{folder}/s"
-    log = (folder / "log").open("wb")
-    process = subprocess.Popen(
-        [
-            "dockerd",
-            "--iptables=false",
-            "--ip6tables=false",
-            "--bridge=none",
-            "--storage-driver=vfs",
-            f"--data-root={folder}/data",
-            f"--exec-root={folder}/exec",
-            "-p",
-            f"{folder}/pid",
-            "-H",
-            address,
-        ],
-        stdout=log,
-        stderr=log,
-    )
-    environment = {**os.environ, "DOCKER_HOST": address}
-    try:
-        for _ in range(150):
-            if process.poll() is not None:
-                pytest.skip("dockerd does not run here: " + (folder / "log").read_text()[-400:])
-            if subprocess.run(["docker", "version"], env=environment, capture_output=True).returncode == 0:
-                break
-            time.sleep(0.2)
-        else:
-            pytest.skip("dockerd did not answer within 30 s")
-        done = subprocess.run(["docker", "import", "-", IMAGE], env=environment, input=rootfs(), capture_output=True)
-        assert done.returncode == 0, done.stderr
-        probe = ["docker", "run", "--rm", "--network", "none", "--ulimit", "nofile=1024:1024", IMAGE, "/bin/id", "-u"]
-        done = subprocess.run(probe, env=environment, capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"containers do not run here: {done.stderr[-300:]}")
-        yield address
-    finally:
-        process.terminate()
-        try:
-            process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-        log.close()
+    """A private engine with the bench image, stopped afterwards."""
+    with Engine(tmp_path_factory.mktemp("docker")) as engine:
+        folders = ("workspace", "codex-state", "codex-home/sessions", "home/codex-review")
+        files = {"bin/agent": AGENT.encode(), **{f"{folder}/.keep": b"" for folder in folders}}
+        engine.load(IMAGE, {**programs(TOOLS), **files})
+        probe = engine.call("run", "--rm", "--network", "none", IMAGE, "/bin/id", "-u", check=False)
+        if probe.returncode:
+            pytest.skip(f"containers do not run here: {probe.stderr[-300:]}")
+        yield engine
 
 
 @pytest.fixture
-def connected(engine: str, monkeypatch) -> str:
-    monkeypatch.setenv("DOCKER_HOST", engine)
+def connected(engine: Engine, monkeypatch) -> Engine:
+    monkeypatch.setenv("DOCKER_HOST", engine.address)
     yield engine
     for name in volume_names(4711, 7):
-        subprocess.run(["docker", "volume", "rm", "-f", name], capture_output=True)
-
-
-def local(arguments: list) -> list:
-    """The same command line without what this machine lacks: a bridge network, file descriptors, four processors."""
-    changed = list(arguments)
-    if "--cpus" in changed:
-        changed[changed.index("--cpus") + 1] = "1"
-    changed[changed.index("--network") + 1] = "none"
-    return ["run", "--ulimit", "nofile=1024:1024", *changed[1:]]
+        engine.call("volume", "rm", "-f", name)
 
 
 # R133-R138 R140: what the kernel says inside
-def test_the_review_container_is_sealed(connected: str, tmp_path: Path, monkeypatch) -> None:
+def test_the_review_container_is_sealed(connected: Engine, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("GH_TOKEN", "read-token-must-not-travel")
     monkeypatch.setenv("ACTIONS_RUNTIME_TOKEN", "actions-token-must-not-travel")
     sessions_volume, index = volume_names(4711, 7)
     for name in (sessions_volume, index):
         driver.docker("volume", "create", name)
-    driver.docker(*local(container.initialise_volumes(IMAGE, sessions_volume, index)))
+    driver.docker(*container.initialise_volumes(IMAGE, sessions_volume, index))
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     for name in ("schema", "discussion", "diff"):
         (tmp_path / name).write_text(json.dumps({name: 1}))
         (tmp_path / name).chmod(0o644)
-    for folder in (tmp_path, workspace):
-        folder.chmod(0o755)
     mounts = container.Mounts(
-        str(workspace),
+        str(PROFILE),
         str(tmp_path / "schema"),
+        str(workspace),
         str(tmp_path / "discussion"),
         str(tmp_path / "diff"),
         sessions_volume,
         index,
     )
-    command = local(container.run_agent("codex-agent-1-1-a", IMAGE, "none", mounts, ["/bin/agent"]))
+    command = container.run_agent("codex-agent-1-1-a", IMAGE, "none", mounts, ["/bin/agent"], run_id="1", cpus=1)
     events, log = tmp_path / "events", tmp_path / "log"
     assert driver.run_agent(command, b"the-credential", str(events), str(log), time.monotonic() + 60), log.read_text()
     text = events.read_text()
@@ -196,35 +101,36 @@ def test_the_review_container_is_sealed(connected: str, tmp_path: Path, monkeypa
         assert f"wrote {path}\n" in text, text
     assert "credential the-credential\n" in text and 'discussion {"discussion": 1}' in text
     assert "interfaces lo\n" in text
+    assert "Seccomp:\t2\n" in text  # our profile
     assert "memory 2147483648\n" in text and "pids 256\n" in text
     assert "must-not-travel" not in text and "GITHUB" not in text and "HTTPS_PROXY=http://proxy:7895" in text
     assert list(workspace.iterdir()) == []
 
 
 # R87 R90
-def test_checkpoints_survive_whatever_the_agent_plants(connected: str) -> None:
+def test_checkpoints_survive_whatever_the_agent_plants(connected: Engine) -> None:
     sessions_volume, index = volume_names(4711, 7)
     for name in (sessions_volume, index):
         driver.docker("volume", "create", name)
-    driver.docker(*local(container.initialise_volumes(IMAGE, sessions_volume, index)))
-    assert driver.docker(*local(container.read_checkpoint(IMAGE, index))) == ""
-    driver.docker(*local(container.write_checkpoint(IMAGE, index, SESSION)))
-    assert driver.docker(*local(container.read_checkpoint(IMAGE, index))) == SESSION
+    driver.docker(*container.initialise_volumes(IMAGE, sessions_volume, index))
+    assert driver.docker(*container.read_checkpoint(IMAGE, index)) == ""
+    driver.docker(*container.write_checkpoint(IMAGE, index, SESSION))
+    assert driver.docker(*container.read_checkpoint(IMAGE, index)) == SESSION
     mount = ["--mount", f"type=volume,src={index},dst=/codex-state", "--user", "1002:1003", "--entrypoint", "/bin/sh"]
-    base = ["run", "--rm", "--network", "none", "--ulimit", "nofile=1024:1024", *mount, IMAGE, "-c"]
+    base = ["run", "--rm", "--network", "none", *mount, IMAGE, "-c"]
     for plant in (
         "mkdir /codex-state/review-session-id.tmp",
         "cd /codex-state; rm -f review-session-id; mkdir review-session-id; : > review-session-id/x",
     ):
         driver.docker(*base, plant)
-        driver.docker(*local(container.write_checkpoint(IMAGE, index, SESSION)))
-        assert driver.docker(*local(container.read_checkpoint(IMAGE, index))) == SESSION
+        driver.docker(*container.write_checkpoint(IMAGE, index, SESSION))
+        assert driver.docker(*container.read_checkpoint(IMAGE, index)) == SESSION
     # The reader cannot write, and what it prints is never taken for more than text.
     assert "readonly" in " ".join(container.read_checkpoint(IMAGE, index))
 
 
 # R96 R100-R103 with the engine's own words
-def test_session_volumes(connected: str, host) -> None:
+def test_session_volumes(connected: Engine, host) -> None:
     names = volume_names(4711, 7)
     assert sessions.volume_labels(names[0]) is None
     assert manage_session("owner/repo", 7, 4711, "review", HEAD) == "ready"
@@ -237,6 +143,76 @@ def test_session_volumes(connected: str, host) -> None:
     host.close(7, merged=True)
     assert manage_session("owner/repo", 7, 4711, "cleanup") == "removed"
     assert sessions.volume_labels(names[1]) is None
+
+
+#: Calls with harmless arguments, by their numbers on both architectures; prints the error number of each.
+CALLS = """
+import ctypes, json, os, platform, sys
+libc = ctypes.CDLL(None, use_errno=True)
+which = 0 if platform.machine() == "x86_64" else 1
+def call(numbers, *arguments):
+    ctypes.set_errno(0)
+    return 0 if libc.syscall(numbers[which], *arguments) >= 0 else ctypes.get_errno()
+def domain(family):
+    return call((41, 198), family, 2, 0)
+found = {name: call(*rest) for name, rest in json.loads(sys.argv[1]).items()}
+found.update({f"socket {family}": domain(family) for family in (1, 2, 16, 17, 38, 40)})
+# A name space of its own, and a mount in it.
+found["namespaces"] = call((272, 97), 0x10000000 | 0x20000 | 0x40000000)
+found["mount"] = call((165, 40), b"none", b"/tmp", b"tmpfs", 0, None)
+print(json.dumps(found))
+"""
+DENIED = {
+    "ptrace": [[101, 117], 0, 0, 0, 0],
+    "bpf": [[321, 280], 0, 0, 0],
+    "perf_event_open": [[298, 241], 0, 0, -1, -1, 0],
+    "userfaultfd": [[323, 282], 1],
+    "io_uring_setup": [[425, 425], 0, 0],
+    "keyctl": [[250, 219], 0, -3, 0],
+    "add_key": [[248, 217], 0, 0, 0, 0, -3],
+    "init_module": [[175, 105], 0, 0, 0],
+    "kexec_load": [[246, 104], 0, 0, 0, 0],
+    "open_by_handle_at": [[304, 265], -1, 0, 0],
+    "setns": [[308, 268], -1, 0],
+    "process_vm_readv": [[310, 270], 1, 0, 0, 0, 0, 0],
+    "fsopen": [[430, 430], 0, 0],
+    "personality": [[135, 92], 0x0040000],
+}
+
+
+# Section 10.2: a profile of our own instead of none
+def test_the_system_call_profile_allows_the_inner_sandbox_and_little_else(connected: Engine) -> None:
+    connected.load("bench/python", python_files(), {"bin/python3": str(Path(sys.executable).resolve())})
+
+    def errors(profile: object) -> dict:
+        sealed = ("--network", "none", "--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges")
+        options = (*sealed, "--security-opt", f"seccomp={profile}", "--user", "1002:1003")
+        return connected.json(
+            "run", "--rm", *options, "bench/python", "/bin/python3", "-I", "-c", CALLS, json.dumps(DENIED)
+        )
+
+    ours, none = errors(PROFILE), errors("unconfined")
+    assert {name: ours[name] for name in DENIED} == dict.fromkeys(DENIED, errno.EPERM)
+    assert [ours[f"socket {family}"] for family in (1, 2, 16, 17, 38, 40)] == [0, 0, 0, *[errno.EPERM] * 3]
+    assert ours["namespaces"] == ours["mount"] == 0
+    # Without the profile the kernel itself lets through, or looks at the arguments of, most of them.
+    assert len([name for name in DENIED if none[name] != errno.EPERM]) >= 6
+
+
+# R132: a driver that was killed could not clean up; the next one does, and touches nothing else
+def test_what_a_killed_run_left_is_removed(connected: Engine) -> None:
+    label = f"{container.RUN_LABEL}=41"
+    connected.call("network", "create", "--internal", "--label", label, "codex-review-41-1-a")
+    connected.call("network", "create", "someone-elses")
+    for name, options in (("codex-agent-41-1-a", ("--label", label)), ("someone-else", ())):
+        connected.call("run", "--detach", "--name", name, "--network", "none", *options, IMAGE, "/bin/sleep", "300")
+    driver.sweep()
+    assert connected.text("ps", "--all", "--format", "{{.Names}}") == "someone-else"
+    networks = connected.text("network", "ls", "--filter", "type=custom", "--format", "{{.Name}}")
+    assert networks == "someone-elses"
+    driver.sweep()
+    connected.call("rm", "--force", "someone-else")
+    connected.call("network", "rm", "someone-elses")
 
 
 def test_an_absent_engine_is_no_absent_volume(monkeypatch, tmp_path: Path) -> None:  # E22

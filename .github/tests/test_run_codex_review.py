@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 import review_checkout
+import run_codex_review as driver
 from fake_github import FakeGitHub
 from fake_server import serve
 from leak_filter import leak_patterns, leaks
@@ -62,8 +64,11 @@ class Upstream:
         (folder / "later.txt").write_text("on main\n")
         self.base = self.commit("main moves on")
         (folder / ".github").mkdir()
-        (folder / ".github" / "codex-review-schema.json").write_text((GITHUB / "codex-review-schema.json").read_text())
-        self.workflow = self.commit("workflow with the schema")
+        shutil.copy(GITHUB / "codex-review-schema.json", folder / ".github")
+        for name in ("scripts", "codex-review"):
+            unwanted = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(GITHUB / name, folder / ".github" / name, ignore=unwanted)
+        self.workflow = self.commit("workflow with scripts, profile and schema")
         git(folder, "checkout", "-q", "-b", "topic", self.merge_base)
         self.trap = folder.parent / "trap-sprung"
         (folder / "copy.py").write_text("a\nB\nc\n")
@@ -413,7 +418,7 @@ def test_a_review_runs_sealed_and_hands_out_the_result(bench: Bench) -> None:
         ("--user", "1002:1003"),
         ("--pids-limit", "256"),
         ("--memory", "2g"),
-        ("--cpus", "4"),
+        ("--cpus", str(min(4, os.cpu_count() or 4))),
         ("--cap-drop", "ALL"),
         ("--security-opt", "no-new-privileges"),
         ("--hostname", "codex-review"),
@@ -625,7 +630,16 @@ def test_a_signal_cleans_up(bench: Bench) -> None:
     assert len(bench.volumes()) == 2  # volumes stay
 
 
-def test_the_model_time_is_bounded(bench: Bench) -> None:
-    bench.scenario([{"sleep": 30, "events": message_events(PASS)}])
-    code, output = bench.run(CODEX_REVIEW_DEADLINE="4")
-    assert code == 1 and "in time" in output
+def test_the_model_time_is_bounded(bench: Bench, tmp_path: Path, monkeypatch) -> None:
+    program = tmp_path / "slow" / "docker"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\ncat > /dev/null\nexec sleep 30\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    files = str(tmp_path / "events"), str(tmp_path / "log")
+    with pytest.raises(ValueError, match="did not finish in time"):
+        driver.run_agent(["run"], b"credential", *files, time.monotonic() + 0.5)
+    with pytest.raises(ValueError, match="no time left"):
+        driver.run_agent(["run"], b"credential", *files, time.monotonic() - 1)
+    code, output = bench.run(CODEX_REVIEW_DEADLINE="0.01")
+    assert code == 1 and "no time left" in output and not bench.output.exists()
