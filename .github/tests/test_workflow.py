@@ -6,6 +6,8 @@ import copy
 import json
 import re
 import shutil
+import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -285,6 +287,7 @@ class Life:
         self.variables = {"CODEX_REVIEW_ENABLED": "true", "CODEX_REVIEW_AUTO_APPROVE": "true"}
         self.secrets: dict = {}
         self.failures: dict = {}
+        self.replaced: dict = {}
         kept = {
             k: v
             for k, v in bench.environment.items()
@@ -311,6 +314,7 @@ class Life:
             workflow_sha=self.bench.upstream.workflow,
             run_id=run_id or self.run_id,
             failures=self.failures,
+            replaced=self.replaced,
         )
         shutil.rmtree(self.bench.output, ignore_errors=True)
         return run.play()
@@ -366,7 +370,6 @@ def test_a_whole_life(life: Life) -> None:
 
     # The command finds that run, needs the dedicated token, and reviews nothing itself.
     host.add_run(run.run_id)
-    host.artifacts[run.run_id] = [a for a in host.artifacts[run.run_id] if "_plain" in a]
     run = life.comment("please\n@pypto-codex review")
     assert run.results["prepare"] == "failure" and "CODEX_REVIEW_RERUN_TOKEN" in run.log, run.log
     life.secrets["CODEX_REVIEW_RERUN_TOKEN"] = "the-pat"
@@ -405,6 +408,72 @@ def test_a_whole_life(life: Life) -> None:
     run = life.pull("closed")
     assert run.results["cleanup-sessions"] == "success" and "removed" in run.log, run.log
     assert not life.bench.volumes()
+
+
+LOGIN = {
+    "auth_mode": "chatgpt",
+    "tokens": {"access_token": "access-0123456789abcdef", "refresh_token": "refresh-0123456789abcdef"},
+    "last_refresh": "2026-02-01T00:00:00Z",
+}
+NEWER = {**LOGIN, "last_refresh": "2026-02-08T00:00:00Z"}
+
+
+# Section 18, R148-R151: the credential that is left, whatever the agent did to the file
+@pytest.mark.parametrize(
+    ("action", "left", "green"),
+    [
+        ("true", LOGIN, True),
+        ("cat new > auth.json", NEWER, True),
+        ("cat new > auth.json; exit 1", NEWER, False),
+        ("exit 1", LOGIN, False),
+        ("head -c 40 new > auth.json", LOGIN, False),
+        ("cat old > auth.json", LOGIN, False),
+        ("echo null > auth.json", LOGIN, False),
+        ("cat new > auth.json; chmod 644 auth.json", LOGIN, False),
+        ("rm auth.json", LOGIN, False),
+        ("rm auth.json; ln -s new auth.json", LOGIN, False),
+        ("cat new > auth.json; kill -TERM $(cat parent); sleep 1", NEWER, False),
+    ],
+)
+def test_maintenance_leaves_a_sound_credential(
+    life: Life, tmp_path: Path, action: str, left: dict, green: bool
+) -> None:
+    home = life.scratch / "home" / ".codex-ci"
+    for name, login in (("auth.json", LOGIN), ("new", NEWER), ("old", {**LOGIN, "last_refresh": "2026-01-01"})):
+        (home / name).write_text(json.dumps(login))
+        (home / name).chmod(0o600)
+    (tmp_path / "bin").mkdir(exist_ok=True)
+    program = tmp_path / "bin" / "codex"
+    facts = (
+        f"json.dump([sys.argv[1:], dict(os.environ), os.getcwd(), os.listdir()], open({str(tmp_path / 'seen')!r}, 'w'))"
+    )
+    recorder = f"import json, os, sys; {facts}"
+    program.write_text(
+        "#!/bin/bash\n"
+        f'{sys.executable} -S -c "{recorder}" "$@"\n'
+        "echo access-0123456789abcdef\ncd $CODEX_HOME\n"
+        # The shell that started `timeout`, which started this.
+        "awk '/^PPid/ {print $2}' /proc/$PPID/status > parent\n"
+        f"{action}\n"
+    )
+    program.chmod(0o755)
+    life.replaced = {"PATH=/usr/local/bin": f"PATH={program.parent}:/usr/local/bin"}
+    run = life.run("workflow_dispatch", {"inputs": {}})
+    assert run.results["auth-maintenance"] == ("success" if green else "failure"), run.log
+    assert json.loads((home / "auth.json").read_text()) == left
+    mode = (home / "auth.json").lstat().st_mode
+    assert stat.S_ISREG(mode) and stat.S_IMODE(mode) == 0o600
+    restored = "previous one is back" in run.log
+    assert restored is (home / "auth.json.backup").exists()
+    assert restored is (not green and left is LOGIN and action != "exit 1")
+    if restored:
+        assert stat.S_IMODE((home / "auth.json.backup").stat().st_mode) == 0o600
+    assert "0123456789abcdef" not in run.log
+    arguments, environment, folder, content = json.loads((tmp_path / "seen").read_text())
+    assert "read-only" in arguments and content == [] and not Path(folder).exists()
+    assert set(environment) - {"LC_CTYPE", "PWD", "SHLVL", "_", "OLDPWD"} == {
+        *("HOME", "PATH", "CODEX_HOME", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+    }
 
 
 def test_denied_invalidation_starts_no_review(life: Life) -> None:  # E18
