@@ -1,8 +1,11 @@
-"""Plays a recorded event against a local fake of the hosting API and prints every decision with its requirement.
+"""Plays recorded events against a local fake of the hosting API and prints every decision with its requirement.
 
-Usage: simulate.py EVENT.json [--state DIR] [--disabled] [--json]
+Usage: simulate.py EVENT.json... [--state DIR] [--disabled] [--json]
+       simulate.py --example [--state DIR] [--json]
 
-EVENT.json is a webhook payload, or {"name": EVENT_NAME, "payload": {...}}. DIR may hold
+EVENT.json is a webhook payload, or {"name": EVENT_NAME, "payload": {...}, "review": {what the agent answers}}. Several
+events happen one after the other to the same pull request; a re-run that a command asks for is played too. --example
+plays a built-in life: opened, findings, reply, second request, approval, retarget, close. DIR may hold
   host.json          live (changes to the pull request), files, reviews, comments, collaborators, runs, volumes,
                      merge_base, auto_approve, actions_may_approve
   codex-review.json  what the agent answered (default: a clean pass)
@@ -18,6 +21,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +32,8 @@ import publish_codex_review as publisher
 from codex_review_common import as_object, positive_number, run_main
 from comment_command import requests_review
 
+#: Number of the first run that a simulation plays.
+FIRST_RUN = 1001
 CLEAN = {"verdict": "pass", "summary": "Simulated review: nothing found.", "findings": []}
 
 
@@ -44,13 +50,15 @@ def event_name(payload: dict) -> str:
     """Name of the event a payload belongs to; ValueError when it cannot be told."""
     if "comment" in payload and "issue" in payload:
         return "issue_comment"
+    if "comment" in payload and "pull_request" in payload:
+        return "pull_request_review_comment"
     if "pull_request" in payload:
         return "pull_request_target"
     if "schedule" in payload:
         return "schedule"
     if "inputs" in payload:
         return "workflow_dispatch"
-    raise ValueError("unknown payload: expected pull_request, issue with comment, schedule, or inputs")
+    raise ValueError("unknown payload: expected pull_request, issue or pull_request with comment, schedule, or inputs")
 
 
 def planned_jobs(name: str, payload: dict, enabled: bool) -> list[Decision]:
@@ -74,6 +82,8 @@ def planned_jobs(name: str, payload: dict, enabled: bool) -> list[Decision]:
         if not enabled:
             return [Decision("prepare", "skipped", "reviews are disabled", "R106")]
         return [Decision("prepare", "runs", "comment on a pull request", "R37")]
+    if name == "pull_request_review_comment":
+        return [Decision("workflow", "skipped", "inline replies start nothing; the next review reads them", "R48 R49")]
     if name != "pull_request_target":
         return [Decision("workflow", "skipped", f"{name} is no trigger", "R3")]
     if action == "closed":
@@ -96,6 +106,15 @@ def planned_jobs(name: str, payload: dict, enabled: bool) -> list[Decision]:
     return [*plan, Decision("prepare", "runs", f"pull request {action}", "R3")]
 
 
+class Step(NamedTuple):
+    """One event of a simulation: a heading, the event, and what the agent would answer."""
+
+    title: str
+    name: str
+    payload: dict
+    review: bytes
+
+
 class MemoryVolumes:
     """Docker's volumes in memory."""
 
@@ -115,20 +134,24 @@ class MemoryVolumes:
 
 
 class Simulation:
-    """A fake host made from the event, and the jobs played against it."""
+    """A fake host made from the first event, and the jobs played against it."""
 
-    def __init__(self, name: str, payload: dict, state: dict, review: bytes) -> None:
+    def __init__(self, payload: dict, state: dict) -> None:
         # The fake host is part of the test bench and not next to the trusted scripts.
         sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
         from fake_github import FakeGitHub
         from inprocess import sender
 
-        self.name, self.payload, self.review = name, payload, review
+        self.payload = payload
         repository = payload.get("repository") or {}
         self.host = FakeGitHub(repository.get("full_name", "owner/repo"), repository.get("id", 4711))
         self.number = self._pull(state)
         self.volumes = MemoryVolumes(state.get("volumes", {}))
+        self.steps: list = []
         self.decisions: list = []
+        #: Runs played here, so that a re-run of one of them can be played as well: number to its event.
+        self.runs: dict = {}
+        self.run_id = FIRST_RUN - 1
         self.auto_approve = str(state.get("auto_approve", "true")) == "true"
         common.send = sender(self.host)
         common.pause = lambda seconds: None
@@ -142,11 +165,7 @@ class Simulation:
             pull.update(copy.deepcopy(recorded))
         elif self.payload.get("issue"):
             pull["user"] = self.payload["issue"].get("user", pull["user"])
-        for key, value in state.get("live", {}).items():
-            if isinstance(value, dict) and isinstance(pull.get(key), dict):
-                pull[key].update(value)
-            else:
-                pull[key] = value
+        _merge(pull, state.get("live", {}))
         pull["base"].setdefault("repo", {"full_name": self.host.repo})
         self.host.collaborators.update(state.get("collaborators", {}))
         self.host.default_merge_base = state.get("merge_base", self.host.default_merge_base)
@@ -159,22 +178,41 @@ class Simulation:
             self.host.issue_comments[number].append({"id": self.host.new_id(), **comment})
         for run in state.get("runs", []):
             self.host.add_run(run.pop("id"), number, **run)
-        if self.payload.get("action") == "closed" or pull["state"] == "closed":
+        if pull["state"] == "closed" and self.payload.get("action") != "closed":
             self.host.close_events[number].append(f"CE_{self.host.new_id()}")
         return number
+
+    def happen(self, step: Step) -> None:
+        """Bring the host into the state that the event reports."""
+        self.name, self.payload, self.review = step.name, step.payload, step.review
+        recorded, comment = step.payload.get("pull_request"), step.payload.get("comment")
+        if self.steps and recorded and step.name == "pull_request_target":
+            _merge(self.host.pulls[self.number], recorded)
+        if step.payload.get("action") == "closed":
+            self.host.close_events[self.number].append(f"CE_{self.host.new_id()}")
+        if step.name == "issue_comment" and comment and (step.payload.get("issue") or {}).get("pull_request"):
+            self.host.issue_comments[self.number].append({"id": self.host.new_id(), **comment})
+        if step.name == "pull_request_review_comment" and comment:
+            for thread in self.host.threads[self.number]:
+                if thread["_comments"][0]["databaseId"] == comment.get("in_reply_to_id"):
+                    self.host.add_thread_comment(self.number, thread, common.login(comment["user"]), comment["body"])
 
     def note(self, job: str, action: str, detail: str, rule: str) -> None:
         """Record one decision."""
         self.decisions.append(Decision(job, action, detail, rule))
 
-    def play(self, enabled: bool) -> list[Decision]:
-        """All jobs of the event."""
+    def play(self, step: Step, enabled: bool) -> list[Decision]:
+        """All jobs of one event."""
+        self.happen(step)
+        self.decisions = []
+        self.steps.append((step.title, self.decisions))
+        self.run_id += 1
         for planned in planned_jobs(self.name, self.payload, enabled):
             self.decisions.append(planned)
             if planned.action != "runs":
                 continue
-            step = {"invalidate": self.invalidate, "cleanup-sessions": self.cleanup, "prepare": self.prepare}
-            if not step.get(planned.job, lambda: True)():
+            job = {"invalidate": self.invalidate, "cleanup-sessions": self.cleanup, "prepare": self.prepare}
+            if not job.get(planned.job, lambda: True)():
                 break
         return self.decisions
 
@@ -210,26 +248,56 @@ class Simulation:
         if self.name == "issue_comment" and not requests_review((self.payload.get("comment") or {}).get("body")):
             self.note("prepare", "nothing", "the comment holds no active command", "R37 R40 R41")
             return False
-        with tempfile.TemporaryDirectory() as folder:
-            outputs = os.path.join(folder, "outputs")
-            preparation.prepare(
-                self.name, self.payload, self.host.repo, os.path.join(folder, "discussion.json"), outputs
-            )
-            ready = os.path.exists(outputs)
-        rerun = self.host.requests("POST", "/rerun$")
+        asked = len(self.host.log)
+        os.environ["GITHUB_RUN_ID"], os.environ["GITHUB_RUN_ATTEMPT"] = str(self.run_id), "1"
+        snapshot = self.collect()
+        calls = self.host.log[asked:]
+        rerun = [int(call["path"].split("/")[-2]) for call in calls if call["path"].endswith("/rerun")]
         if rerun:
-            self.note("prepare", "re-run", f"run {rerun[0]['path'].split('/')[-2]}", "R54")
-        elif not ready and self.host.requests("POST", "graphql"):
+            self.note("prepare", "re-run", f"run {rerun[0]}", "R54")
+            if rerun[0] in self.runs:
+                self.repeat(rerun[0])
+        elif snapshot is None and any(call["path"].endswith("graphql") for call in calls):
             self.note("prepare", "reused", "an active run answers, or the pull request changed", "R53 R79")
-        elif not ready:
+        elif snapshot is None:
             self.note("prepare", "nothing", "not eligible: state, base, or permission of the sender", "R35 R36 R45")
-        if not ready:
+        if snapshot is None:
             return False
-        self.note(
-            "prepare", "ready", f"#{self.number} at {self.host.pulls[self.number]['head']['sha'][:12]}", "R14 R34"
-        )
+        self.ready(snapshot)
         self.review_and_publish()
+        if self.name == "pull_request_target":
+            self.runs[self.run_id] = self.payload
+            self.host.add_run(self.run_id, self.number)
         return True
+
+    def collect(self) -> dict | None:
+        """The prepare script for the present event: the discussion, or None when it starts no review here."""
+        with tempfile.TemporaryDirectory() as folder:
+            outputs, path = os.path.join(folder, "outputs"), os.path.join(folder, "discussion.json")
+            preparation.prepare(self.name, self.payload, self.host.repo, path, outputs)
+            return load(Path(path), None) if os.path.exists(outputs) else None
+
+    def ready(self, snapshot: dict) -> None:
+        """Note what the review will know."""
+        inline = sum(len(thread["comments"]) for thread in snapshot["threads"])
+        known = f"{_count(snapshot['comments'], 'comment')}, {_count(snapshot['reviews'], 'review')}, "
+        known += f"{_count(snapshot['threads'], 'thread')} ({inline} inline)"
+        self.note("prepare", "ready", f"#{self.number} at {snapshot['head'][:12]}: {known}", "R14-R18 R34")
+
+    def repeat(self, run_id: int) -> None:
+        """The next attempt of a run played earlier: the same event, the present discussion."""
+        self.name, self.payload = "pull_request_target", self.runs[run_id]
+        self.run_id = run_id
+        os.environ["GITHUB_RUN_ID"] = str(run_id)
+        os.environ["GITHUB_RUN_ATTEMPT"] = str(self.host.runs[run_id]["run_attempt"])
+        self._token("read-token")
+        snapshot = self.collect()
+        if snapshot is None:
+            self.note("prepare", "nothing", f"run {run_id} again: the pull request has moved on", "R104")
+        else:
+            self.ready(snapshot)
+            self.review_and_publish()
+        self.host.runs[run_id].update(status="completed", conclusion="success")
 
     def review_and_publish(self) -> None:
         """The session's fate and what is posted for the given answer of the agent."""
@@ -269,11 +337,99 @@ class Simulation:
     def outcome(self) -> dict:
         """What a person would see afterwards."""
         return {
-            "decisions": [decision._asdict() for decision in self.decisions],
+            "decisions": [decision._asdict() for _, decisions in self.steps for decision in decisions],
+            "events": [
+                {"title": title, "decisions": [decision._asdict() for decision in decisions]}
+                for title, decisions in self.steps
+            ],
             "reviews": self.host.reviews[self.number],
             "comments": self.host.review_comments[self.number],
             "volumes": self.volumes.volumes,
         }
+
+
+def _merge(pull: dict, changes: dict) -> None:
+    """Lay changes over a pull request; objects inside it keep what the changes do not name."""
+    for key, value in copy.deepcopy(changes).items():
+        if isinstance(value, dict) and isinstance(pull.get(key), dict):
+            pull[key].update(value)
+        else:
+            pull[key] = value
+
+
+def _count(items: list, what: str) -> str:
+    return f"{len(items)} {what}" + ("" if len(items) == 1 else "s")
+
+
+def example(simulation: Simulation | None) -> Iterator[Step]:
+    """A whole life, event by event; later ones need to see what the earlier ones left on the host."""
+    author = {"login": "contributor", "id": 1001, "type": "User"}
+    pull = {
+        **{"number": 7, "state": "open", "draft": False, "merged": False, "title": "Pad the rows", "body": ""},
+        "user": author,
+        "head": {"sha": "a" * 40, "ref": "topic", "repo": {"full_name": "contributor/repo"}},
+        "base": {"sha": "b" * 40, "ref": common.BASE_BRANCH, "repo": {"full_name": "owner/repo"}},
+    }
+    event = {"number": 7, "sender": author, "repository": {"full_name": "owner/repo", "id": 4711}}
+    locations = (
+        {"path": "lib/copy.py", "line": 1, "side": "RIGHT"},
+        {"path": "lib/other.py", "line": 9, "side": "RIGHT"},
+    )
+    findings = [
+        {"title": title, "body": f"{title}: explained.", "location": location, "existing_comment_id": None}
+        for title, location in zip(("Row stride ignores padding", "Caller passes the old width"), locations)
+    ]
+    first = encode({"verdict": "findings", "summary": "Read the whole diff.", "findings": findings})
+    second = encode({"verdict": "pass", "summary": "The caller checks the width; withdrawn.", "findings": []})
+    yield Step(
+        "opened; the agent reports two findings",
+        "pull_request_target",
+        {**event, "action": "opened", "pull_request": pull},
+        first,
+    )
+    root = simulation.host.threads[7][0]["_comments"][0]["databaseId"] if simulation else 0
+    reply = {"in_reply_to_id": root, "user": author, "body": "The caller checks the width."}
+    yield Step(
+        "the author replies in the thread",
+        "pull_request_review_comment",
+        {**event, "action": "created", "pull_request": pull, "comment": reply},
+        second,
+    )
+    issue = {"number": 7, "pull_request": {"url": "u"}, "user": author}
+    comment = {"user": author, "body": f"Please look again.\n\n{common.COMMAND}"}
+    yield Step(
+        "the author asks again; the agent finds nothing any more",
+        "issue_comment",
+        {**event, "action": "created", "issue": issue, "comment": comment},
+        second,
+    )
+    base = {**pull["base"], "ref": "release"}
+    changes = {"base": {"ref": {"from": common.BASE_BRANCH}}}
+    yield Step(
+        "retargeted to another branch",
+        "pull_request_target",
+        {**event, "action": "edited", "changes": changes, "pull_request": {**pull, "base": base}},
+        second,
+    )
+    closed = {**pull, "base": base, "state": "closed"}
+    yield Step("closed", "pull_request_target", {**event, "action": "closed", "pull_request": closed}, second)
+
+
+def encode(review: dict) -> bytes:
+    """An answer of the agent as it arrives."""
+    return json.dumps(review).encode("utf-8")
+
+
+def recorded_step(path: Path, review: bytes) -> Step:
+    """The event in a file; ValueError naming the file."""
+    if not path.is_file():
+        raise ValueError(f"{path}: no such event file")
+    recorded = as_object(load(path, None), str(path))
+    wrapped = isinstance(recorded.get("payload"), dict)
+    payload = recorded["payload"] if wrapped else recorded
+    name = (recorded.get("name") if wrapped else None) or event_name(payload)
+    answer = encode(recorded["review"]) if wrapped and "review" in recorded else review
+    return Step(path.name, name, payload, answer)
 
 
 def _rule(result: str) -> str:
@@ -294,39 +450,47 @@ def load(path: Path, default: Any) -> Any:
 
 def main() -> int:
     """Command line; see the module docstring."""
-    parser = argparse.ArgumentParser(description="play a recorded event against a local fake of the hosting API")
-    parser.add_argument("event", type=Path)
+    parser = argparse.ArgumentParser(description="play recorded events against a local fake of the hosting API")
+    parser.add_argument("event", type=Path, nargs="*")
+    parser.add_argument("--example", action="store_true", help="play a built-in whole life instead of files")
     parser.add_argument("--state", type=Path)
     parser.add_argument("--disabled", action="store_true", help="as if CODEX_REVIEW_ENABLED were not true")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    if not options.event.is_file():
-        raise ValueError(f"{options.event}: no such event file")
-    recorded = as_object(load(options.event, None), str(options.event))
-    wrapped = isinstance(recorded.get("payload"), dict)
-    payload = recorded["payload"] if wrapped else recorded
-    name = recorded.get("name") if wrapped else None
+    if bool(options.event) == options.example:
+        parser.error("name event files, or --example")
     state = as_object(load(options.state / "host.json", {}), "host.json") if options.state else {}
     answer = options.state / "codex-review.json" if options.state else None
-    review = answer.read_bytes() if answer and answer.exists() else json.dumps(CLEAN).encode()
+    review = answer.read_bytes() if answer and answer.exists() else encode(CLEAN)
+    recorded = [recorded_step(path, review) for path in options.event]
+    first = recorded[0] if recorded else next(example(None))
+    sys.stdout, out = sys.stderr, sys.stdout  # what the scripts report goes beside the decisions
+    step = first
     try:
-        simulation = Simulation(name or event_name(payload), payload, state, review)
-        sys.stdout, out = sys.stderr, sys.stdout  # what the scripts report goes beside the decisions
-        try:
-            simulation.play(not options.disabled)
-        finally:
-            sys.stdout = out
+        simulation = Simulation(first.payload, state)
+        for step in recorded or example(simulation):
+            simulation.play(step, not options.disabled)
     except KeyError as error:
-        raise ValueError(f"{options.event}: the payload lacks {error}") from None
+        raise ValueError(f"{step.title}: the payload lacks {error}") from None
+    finally:
+        sys.stdout = out
     outcome = simulation.outcome()
     if options.state:
         text = json.dumps(outcome, indent=1, ensure_ascii=False)
         (options.state / "result.json").write_text(text + "\n", encoding="utf-8")
     if options.json:
         print(json.dumps(outcome, ensure_ascii=False))
-    else:
-        for decision in simulation.decisions:
+        return 0
+    for title, decisions in simulation.steps:
+        if len(simulation.steps) > 1:
+            print(("\n" if title != first.title else "") + f"== {title}")
+        for decision in decisions:
             print(f"{decision.job:<17} {decision.action:<10} {decision.detail}  [{decision.rule}]")
+    if len(simulation.steps) > 1:
+        print("\n== what is left")
+        for entry in simulation.host.reviews[simulation.number]:
+            print(f"review {entry['id']} by {common.login(entry['user'])}: {entry['state']}")
+        print(f"session volumes: {', '.join(simulation.volumes.volumes) or 'none'}")
     return 0
 
 

@@ -109,11 +109,63 @@ def test_findings_are_posted_with_their_comments(tmp_path: Path) -> None:
         (payload(), {"files": [{"filename": "AGENTS.md", "status": "added"}]}, ("publish", "posted")),
         (payload(), {"live": {"draft": True}}, ("prepare", "nothing")),
         ({"name": "schedule", "payload": {"schedule": "17 3 * * 1"}}, {}, ("auth-maintenance", "runs")),
+        ({**payload("created"), "comment": {"body": "@pypto-codex review"}}, {}, ("workflow", "skipped")),
     ],
-    ids=range(12),
+    ids=range(13),
 )
 def test_decisions(tmp_path: Path, event: dict, state: dict, expected: tuple) -> None:
     assert expected in actions(play(tmp_path, event, state))
+
+
+def simulate_text(*arguments: object) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-B", str(SCRIPTS / "simulate.py"), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env={"PATH": os.environ["PATH"]})
+
+
+def test_the_built_in_life(tmp_path: Path) -> None:
+    done = simulate_text("--example", "--state", tmp_path)
+    assert done.returncode == 0, done.stderr
+    events = done.stdout.split("== ")[1:]
+    assert [event.split("\n")[0].split(";")[0] for event in events] == [
+        *("opened", "the author replies in the thread", "the author asks again", "retargeted to another branch"),
+        *("closed", "what is left"),
+    ]
+    for event, parts in zip(
+        events,
+        (
+            ("0 threads", "(COMMENTED)", "comment on lib/copy.py:1 RIGHT"),
+            ("inline replies start nothing",),
+            ("re-run     run 1001", "1 thread (2 inline)", "(APPROVED)"),
+            ("dismissed  approval", "base is not main"),
+            ("deleted    volume pypto-codex-sessions-4711-7-index",),
+            (": COMMENTED", ": DISMISSED", "session volumes: none"),
+        ),
+    ):
+        assert all(part in event for part in parts), event
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert len(result["events"]) == 5 and [r["state"] for r in result["reviews"]] == ["COMMENTED", "DISMISSED"]
+
+
+def test_several_events_happen_to_the_same_pull_request(tmp_path: Path) -> None:
+    pushed = payload("synchronize")
+    pushed["pull_request"]["head"]["sha"] = "e" * 40
+    finding = {"title": "t", "body": "b", "location": None, "existing_comment_id": None}
+    answer = {"verdict": "findings", "summary": "s", "findings": [finding]}
+    steps = {"open": payload(), "push": {"payload": pushed, "review": answer}, "ask": comment("@pypto-codex review")}
+    for name, event in steps.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(event))
+    done = simulate_text(*(tmp_path / f"{name}.json" for name in steps), "--json")
+    assert done.returncode == 0, done.stderr
+    outcome = json.loads(done.stdout)
+    assert [event["title"] for event in outcome["events"]] == ["open.json", "push.json", "ask.json"]
+    # Approved, dismissed for the findings, and the run of the push repeated for the command.
+    assert [(r["state"], r["commit_id"][0]) for r in outcome["reviews"]] == [
+        ("DISMISSED", "a"),
+        ("COMMENTED", "e"),
+        ("APPROVED", "e"),
+    ]
+    assert "run 1002" in next(d["detail"] for d in outcome["events"][2]["decisions"] if d["action"] == "re-run")
+    assert simulate_text().returncode == 2 and simulate_text("x.json", "--example").returncode == 2
 
 
 def test_an_invalid_answer_is_shown_as_a_failure(tmp_path: Path) -> None:
