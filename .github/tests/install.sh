@@ -12,6 +12,8 @@ missing=()
 have gh || missing+=(gh)
 { have dockerd && have docker && have containerd; } || missing+=(docker.io)
 have node || missing+=(nodejs npm)
+have bwrap || missing+=(bubblewrap)
+have inotifywait || missing+=(inotify-tools)
 if [ "${#missing[@]}" -gt 0 ]; then
     if have apt-get && [ "$(id -u)" = 0 ]; then
         apt-get update -q >/dev/null 2>&1
