@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 from codex_review_common import RERUN_TOKEN_VARIABLE, ApiError, as_object, github_api, repository_name, run_main
 
 GITHUB = Path(__file__).resolve().parents[1]
+PROFILE = "codex-review/seccomp.json"
 LABELS = {"self-hosted", "linux", "arm64", "cpu-codex"}
 
 
@@ -87,12 +88,17 @@ def schema_facts(schema: Any) -> list[Fact]:
 def local_facts(folder: Path) -> list[Fact]:
     """Files of the checkout."""
     facts = []
-    for name in ("workflows/codex-review.yml", "codex-review-schema.json", "codex-review/Dockerfile"):
+    files = ("workflows/codex-review.yml", "codex-review-schema.json", "codex-review/Dockerfile", PROFILE)
+    for name in files:
         facts.append(fact((folder / name).is_file(), f".github/{name} exists", "restore the file", "R160"))
     if (folder / "workflows/codex-review.yml").is_file():
         facts += workflow_facts((folder / "workflows/codex-review.yml").read_text(encoding="utf-8"))
     if (folder / "codex-review-schema.json").is_file():
         facts += schema_facts(json.loads((folder / "codex-review-schema.json").read_text(encoding="utf-8")))
+    if (folder / PROFILE).is_file():
+        profile = as_object(json.loads((folder / PROFILE).read_text(encoding="utf-8")), PROFILE)
+        closed = profile.get("defaultAction") == "SCMP_ACT_ERRNO"
+        facts.append(fact(closed, "the system call profile denies what it does not name", "restore the file", "R136"))
     return facts
 
 

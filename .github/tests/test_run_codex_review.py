@@ -630,6 +630,18 @@ def test_a_signal_cleans_up(bench: Bench) -> None:
     assert len(bench.volumes()) == 2  # volumes stay
 
 
+def test_leftovers_are_removed_first_and_new_ones_are_named(bench: Bench) -> None:
+    (bench.state / "containers.json").write_text(json.dumps({"codex-agent-41-1-a": {}, "someone-else": {}}))
+    failing = {"network rm": "Error response from daemon: network has active endpoints"}
+    (bench.state / "fail.json").write_text(json.dumps(failing))
+    code, output = bench.run()
+    assert code == 0 and "Removing the container codex-agent-" in output, output
+    assert output.count("is left behind: docker network rm failed") == 1 and "active endpoints" in output
+    assert set(json.loads((bench.state / "containers.json").read_text())) == {"someone-else"}
+    order = [call["arguments"][:2] for call in bench.calls()]
+    assert order.index(["rm", "--force"]) < order.index(["volume", "inspect"])
+
+
 def test_the_model_time_is_bounded(bench: Bench, tmp_path: Path, monkeypatch) -> None:
     program = tmp_path / "slow" / "docker"
     program.parent.mkdir()

@@ -225,6 +225,15 @@ def test_wrong_files_are_named() -> None:
     assert check.schema_facts({"type": "object", "properties": {"a": {}}, "required": []})[0].level == "fail"
 
 
+def test_an_open_system_call_profile_is_named(tmp_path: Path) -> None:
+    (tmp_path / "codex-review").mkdir()
+    (tmp_path / "codex-review" / "seccomp.json").write_text('{"defaultAction": "SCMP_ACT_ALLOW"}')
+    facts = levels(check.local_facts(tmp_path))
+    assert facts["the system call profile denies what it does not name"] == "fail"
+    assert facts[".github/codex-review/seccomp.json exists"] == "ok"
+    assert facts[".github/codex-review/Dockerfile exists"] == "fail"
+
+
 def test_repository_settings() -> None:
     answers = {
         "actions/permissions/workflow": {"can_approve_pull_request_reviews": False},
