@@ -6,8 +6,10 @@ refused and noted, so nothing leaves the machine.
 
 from __future__ import annotations
 
+import base64
 import json
 import threading
+import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
@@ -145,3 +147,23 @@ class Model:
             {"type": "response.completed", "response": response},
         ]
         return 200, "".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events).encode()
+
+
+def _token(claims: dict) -> str:
+    """An unsigned login token."""
+    parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in ({}, claims)]
+    return ".".join([*parts, "c2lnbmF0dXJl"])
+
+
+def login() -> dict:
+    """A credential of the agent that needs no renewal and is worth nothing anywhere."""
+    account = {"chatgpt_account_id": "account-0123456789", "chatgpt_plan_type": "pro"}
+    claims = {"exp": int(time.time()) + 86400, "email": "a@example.org", "https://api.openai.com/auth": account}
+    tokens = {
+        "id_token": _token({**claims, "use": "id"}),
+        "access_token": _token({**claims, "use": "access"}),
+        "refresh_token": "refresh-0123456789abcdef-0123456789",
+        "account_id": account["chatgpt_account_id"],
+    }
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return {"auth_mode": "chatgpt", "OPENAI_API_KEY": None, "tokens": tokens, "last_refresh": now}

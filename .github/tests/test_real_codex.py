@@ -9,10 +9,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from fake_model import Model
+from fake_github import FakeGitHub
+from fake_model import Model, login
 from places import GITHUB
 from review_container import agent_arguments
 from review_output import extract_session, load_review
+from workflow_runner import Run
 
 CODEX = shutil.which("codex")
 pytestmark = pytest.mark.skipif(
@@ -108,3 +110,38 @@ def test_the_image_configuration_is_accepted(tmp_path: Path, model: Model) -> No
         agent.settings.append("--strict-config")
     done = agent.run()
     assert done.returncode == 0, done.stderr.decode()
+
+
+# R148-R151: the job as it stands, with the real agent
+def test_maintenance_with_the_real_agent(tmp_path: Path) -> None:
+    home = tmp_path / "home" / ".codex-ci"
+    home.mkdir(parents=True)
+    credential = login()
+    (home / "auth.json").write_text(json.dumps(credential))
+    (home / "auth.json").chmod(0o600)
+    (home / "config.toml").write_text(
+        'model_provider = "bench"\n' + Model.settings("http://model.bench/v1", login=True)
+    )
+    programs = {str(Path(shutil.which(name) or "").parent) for name in ("codex", "node")}
+    with Model(["ready"]) as model:
+        replaced = {
+            "127.0.0.1:7895": f"127.0.0.1:{model.port}",
+            "PATH=/usr/local/bin": f"PATH={':'.join(programs)}:/usr/local/bin",
+        }
+        run = Run(
+            FakeGitHub(),
+            tmp_path,
+            "schedule",
+            {"schedule": "17 3 * * 1"},
+            variables={"CODEX_REVIEW_ENABLED": "true"},
+            environment={"PATH": os.environ["PATH"]},
+            replaced=replaced,
+        ).play()
+        asked = [request for request in model.requests if request.address.endswith("/responses")]
+    assert run.ran() == {"auth-maintenance": "success"} and "the agent answered" in run.log, run.log
+    assert asked[0].headers["authorization"] == f"Bearer {credential['tokens']['access_token']}"
+    assert "single word" in json.dumps(asked[0].body["input"])
+    kept = json.loads((home / "auth.json").read_text())
+    assert kept["tokens"]["refresh_token"] == credential["tokens"]["refresh_token"]
+    assert (home / "auth.json").stat().st_mode & 0o777 == 0o600 and not (home / "auth.json.backup").exists()
+    assert not [value for value in credential["tokens"].values() if value in run.log]

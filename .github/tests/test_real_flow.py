@@ -6,7 +6,6 @@ between agent and model lies the real way out: internal network, sidecar, egress
 
 from __future__ import annotations
 
-import base64
 import copy
 import json
 import os
@@ -19,7 +18,7 @@ from pathlib import Path
 import pytest
 from codex_review_common import MARKER
 from fake_github import BOT, FakeGitHub
-from fake_model import Command, Model, Request
+from fake_model import Command, Model, Request, login
 from fake_registry import Registry
 from fake_server import serve
 from manage_codex_review_session import LABEL, volume_names
@@ -128,26 +127,6 @@ def images(engine: Engine, registry: Registry, tmp_path_factory: pytest.TempPath
     return built
 
 
-def token(claims: dict) -> str:
-    """An unsigned login token."""
-    parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in ({}, claims)]
-    return ".".join([*parts, "c2lnbmF0dXJl"])
-
-
-def credential() -> dict:
-    """A login that needs no renewal."""
-    account = {"chatgpt_account_id": "account-0123456789", "chatgpt_plan_type": "pro"}
-    claims = {"exp": int(time.time()) + 86400, "email": "a@example.org", "https://api.openai.com/auth": account}
-    tokens = {
-        "id_token": token({**claims, "use": "id"}),
-        "access_token": token({**claims, "use": "access"}),
-        "refresh_token": "refresh-0123456789abcdef-0123456789",
-        "account_id": account["chatgpt_account_id"],
-    }
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    return {"auth_mode": "chatgpt", "OPENAI_API_KEY": None, "tokens": tokens, "last_refresh": now}
-
-
 def pull_files(folder: Path, merge_base: str, head: str) -> list:
     """Changed files as the hosting API lists them, made by the real git."""
     files = []
@@ -168,7 +147,7 @@ class Life:
         self.scratch = folder / "runs"
         home = self.scratch / "home" / ".codex-ci"
         home.mkdir(parents=True)
-        self.login = credential()
+        self.login = login()
         (home / "auth.json").write_text(json.dumps(self.login))
         (home / "auth.json").chmod(0o600)
         self.environment = {

@@ -18,7 +18,7 @@ SCRIPTS: dict[str, tuple[str, str]] = {
     "run": ("run_codex_review.py", "Check out, diff and review in a container."),
     "session": ("manage_codex_review_session.py", "Look after the session volumes of a pull request."),
     "publish": ("publish_codex_review.py", "Validate a review and post it."),
-    "simulate": ("simulate.py", "Play a recorded event against a local fake."),
+    "simulate": ("simulate.py", "Play recorded events, or a built-in life, against a local fake."),
     "check": ("check.py", "Check the workflow and the scripts."),
 }
 
