@@ -167,6 +167,7 @@ class Life:
             "CODEX_REVIEW_IMAGE": images["pypto-codex-review"],
             "CODEX_PROXY_IMAGE": images["pypto-codex-proxy"],
             "CODEX_MODEL": "bench-model",
+            "CODEX_REVIEW_DEADLINE": "300",
         }
         self.host.tokens["the-rerun-token"] = self.host.tokens["rerun-token"]
         self.secrets = {"CODEX_REVIEW_RERUN_TOKEN": "the-rerun-token"}
@@ -243,7 +244,9 @@ class Life:
         assert not [secret for secret in self.secret_values() if secret in text]
 
     def look(self, request: Request) -> None:
-        """While the model is asked: what the engine and the kernel say about the running containers."""
+        """While the model is first asked: what the engine and the kernel say about the running containers."""
+        if request.body["input"][-1].get("type") == "function_call_output":
+            return
         agent = self.engine.text("ps", "--quiet", "--filter", "name=^codex-agent-")
         sidecar = self.engine.text("ps", "--quiet", "--filter", "name=^codex-proxy-")
         (details, beside) = self.engine.json("container", "inspect", agent, sidecar)
