@@ -332,7 +332,7 @@ class Bench:
             "CODEX_AUTH_FILE": str(self.auth),
             "CODEX_AUTH_LOCK": str(folder / "auth.lock"),
             "CODEX_REVIEW_REMOTE": upstream.remote,
-            "CODEX_REVIEW_DEADLINE": "60",
+            "CODEX_REVIEW_DEADLINE": "300",
             "ACTIONS_RUNTIME_TOKEN": "actions-secret",
         }
         self.scenario([{"events": message_events(PASS)}])
@@ -359,7 +359,7 @@ class Bench:
 
     def run(self, **changes: str) -> tuple[int, str]:
         process = self.start(**changes)
-        output = process.communicate(timeout=60)[0]
+        output = process.communicate(timeout=300)[0]
         assert list((self.folder / "temp").iterdir()) == [], "the temporary checkout stays behind"
         return process.returncode, output
 
@@ -604,7 +604,7 @@ def test_state_is_read_under_the_lock(bench: Bench) -> None:
         time.sleep(1.0)
         bench.host.pulls[7]["draft"] = True  # changes while the review waits
         fcntl.flock(other, fcntl.LOCK_UN)
-        output = process.communicate(timeout=60)[0]
+        output = process.communicate(timeout=300)[0]
     assert process.returncode == 0 and "nothing to review" in output
 
 
@@ -618,7 +618,7 @@ def test_a_signal_cleans_up(bench: Bench) -> None:
     while not mark.exists() and process.poll() is None:
         time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
-    output = process.communicate(timeout=60)[0]
+    output = process.communicate(timeout=300)[0]
     timer.cancel()
     assert process.returncode == 1, output
     assert list((bench.folder / "temp").iterdir()) == []
