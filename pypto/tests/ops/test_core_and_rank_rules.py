@@ -92,7 +92,6 @@ WORKSPACE = tensor([16], INT32)
 @pytest.mark.parametrize(
     ("options", "text", "error"),
     [
-        ({"gm_workspace": tensor([15], INT32)}, "at least 16 elements", ValueError),
         ({"gm_workspace": tensor([16])}, "INT32 workspace", ValueError),
         ({"used_cores": scalar()}, "INT32 scalar", ValueError),
         ({"used_cores": -1}, "INT32 range", ValueError),

@@ -57,6 +57,8 @@ def test_layout_of_created_tiles():
     ("call", "text"),
     [
         (lambda: TILE.create([scalar(), 8], FP32), "compile-time constant"),
+        (lambda: TENSOR.create_l1([16, 0], FP32), "positive compile-time ConstInt"),
+        (lambda: TENSOR.create_l1([scalar(), 8], FP32), "positive compile-time ConstInt"),
         (lambda: TILE.create([16, 2], E8, MemorySpace.LeftScale), "target_memory=LeftScale/RightScale"),
         (lambda: TILE.create([32, 32], FP16, flat_layout=True), "flat_layout=true only for target_memory=Mat"),
         (lambda: TILE.create([32, 32], FP16, MAT, True, flat_layout=True), "exclude each other"),
@@ -204,13 +206,13 @@ def test_a_wider_bias_serves_a_narrow_product():
     assert TILE.gemv_acc(accumulator, ROW_OPERAND, narrow).type is accumulator.type
 
 
-def test_a_raw_scale_may_be_bound():
+def test_a_bound_scale_has_become_a_scale():
     data = tile([128, 64], F8, space=LEFT)
-    for dtype in (E8, UINT8):
-        scale = tile([128, 2], dtype, space=MemorySpace.LeftScale)
-        assert TILE.tget_scale_addr(scale, data).type is scale.type
-    wrong = tile([128, 2], FP16, space=MemorySpace.LeftScale)
-    refused(lambda: TILE.tget_scale_addr(wrong, data), "dst_scale dtype FP8E8M0")
+    scale = tile([128, 2], E8, space=MemorySpace.LeftScale)
+    assert TILE.tget_scale_addr(scale, data).type is scale.type
+    for dtype in (UINT8, FP16):
+        raw = tile([128, 2], dtype, space=MemorySpace.LeftScale)
+        refused(lambda raw=raw: TILE.tget_scale_addr(raw, data), "dst_scale dtype FP8E8M0")
 
 
 # -- gathers -----------------------------------------------------------------------------------------------------
@@ -240,25 +242,23 @@ def test_gather_refusals(call, text):
 
 
 @pytest.mark.parametrize("level", ["tile", "tensor"])
-def test_gathered_rows_stay_inside_both_sides(level):
+def test_gathered_rows(level):
     make = tile if level == "tile" else tensor
     gather = (TILE if level == "tile" else TENSOR).gather_row
     target, memory = make([16, 32], FP16), tensor([64, 32], FP16, name="m")
     assert gather(target, memory, [15, 0], [63, 0], [4, 32], valid_shape=[1, 32]).type is target.type
-    refused(lambda: gather(target, memory, [15, 0], [0, 0], [2, 32]), "past the end of dimension 0 of dst")
-    refused(lambda: gather(target, memory, [0, 0], [63, 0], [2, 32]), "past the end of dimension 0 of src")
+    refused(lambda: gather(target, memory, [-1, 0], [0, 0], [2, 32]), "dst: the offset of dimension 0")
     refused(lambda: gather(target, memory, [0, 0], [-1, 0], [2, 32]), "src: the offset of dimension 0")
-    refused(lambda: gather(target, memory, [0, 0], [0, 0], [2, 32], valid_shape=[3, 32]), "exceeds the window")
+    refused(lambda: gather(target, memory, [0, 0], [0, 0], [2, 32], valid_shape=[3, 32]), "provably exceeds physical")
+    refused(lambda: gather(target, memory, [0, 0], [0, 0], [2, 32], valid_shape=[-1, 32]), "must be >= 0")
 
 
-def test_a_transposed_row_lands_in_a_transposed_tile():
+def test_destinations_of_gathered_rows():
     memory, turned = tensor([64, 32], FP16), tile([32, 16], FP16, space=MAT, blayout=ROW, slayout=COL)
     gather = TILE.gather_row
     assert gather(turned, memory, [0, 15], [7, 0], [1, 32], True).kwargs == {"transpose": True}
-    refused(lambda: gather(turned, memory, [0, 16], [7, 0], [1, 32], True), "dimension 1 of dst")
-    refused(lambda: gather(tile([32, 16], FP16, space=MAT), memory, [0, 0], [7, 0], [1, 32], True), "ZN layout")
-    refused(lambda: gather(tile([32, 16], FP16), memory, [0, 0], [7, 0], [1, 32], True), "Mat destination")
-    refused(lambda: gather(tile([16, 32], FP16, space=LEFT), memory, [0, 0], [7, 0], [1, 32]), "Vec or Mat")
+    refused(lambda: gather(tile([32, 16], FP16), memory, [0, 0], [7, 0], [1, 32], True), "Mat destination, got Vec")
+    refused(lambda: gather(tile([16, 32], FP16, space=LEFT), memory, [0, 0], [7, 0], [1, 32]), "Vec or Mat, got Left")
 
 
 MEMORY, POSITIONS = tensor([64, 32], name="m"), tile([1, 8], INT32)

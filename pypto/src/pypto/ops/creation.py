@@ -167,8 +167,12 @@ def tensor_create(
 @op("tensor.create_l1", family="creation", level="extended", converts_to="custom", torch=_empty)
 def tensor_create_l1(shape: Shape, dtype: Attr[DataType], transpose: Attr[bool] = False) -> Type:
     """An on-chip (L1) accumulator of kernel-driven gathers, seen as a tensor."""
-    static_shape("tensor.create_l1", shape)
-    return fresh_tensor(elements(shape), dtype)
+    dims = elements(shape)
+    require(
+        all((S.const(d) or 0) > 0 for d in dims),
+        f"tensor.create_l1 requires every extent to be a positive compile-time ConstInt, got {S.shape_text(dims)}",
+    )
+    return fresh_tensor(dims, dtype)
 
 
 def _full_front(shape: Any, dtype: Any, value: Any) -> tuple:

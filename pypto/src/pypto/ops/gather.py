@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pypto.ir.dtype import DataType
-from pypto.ir.enums import ArgEffect, MemorySpace, TileLayout, WriteChannel
+from pypto.ir.enums import ArgEffect, MemorySpace, WriteChannel
 from pypto.ir.expr import const_index
 from pypto.ir.types import ScalarType, TensorType, TileType, TupleType, Type
 from pypto.ops import masks as M
@@ -364,32 +364,23 @@ def _check_row(
     for axis, count in enumerate(copied):
         integer = isinstance(count.type, ScalarType) and count.type.dtype.is_int()
         require(integer, f"{name} requires valid_shape[{axis}] to be an integer extent, got {count.type}")
-    check_requested(name, copied, window)
+    for axis, (count, size) in enumerate(zip(copied, window)):
+        require(not S.provably_negative(count), f"{name}: valid_shape of dimension {axis} must be >= 0")
+        require(
+            not S.provably_lt(size, count),
+            f"{name}: valid_shape {S.dim_text(count)} of dimension {axis} provably exceeds physical shape extent "
+            f"{S.dim_text(size)}",
+        )
+    check_offsets(f"{name} dst", target)
+    check_offsets(f"{name} src", elements(src_offset))
     if transpose:
         dynamic = "dynamic " if any(S.const(d) is None for d in copied) else ""
         require(valid_shape is None, f"{name} does not support a {dynamic}valid_shape together with transpose")
     if isinstance(dst.type, TileType):
-        _check_row_destination(name, dst.type, transpose)
-    written = (*copied[:-2], *reversed(copied[-2:])) if transpose else copied
-    for what, operand, start, extent in (("dst", dst, target, written), ("src", src, elements(src_offset), copied)):
-        check_offsets(f"{name} {what}", start)
-        for axis, (begin, count, size) in enumerate(zip(start, extent, operand.type.shape)):
-            if S.past_end(begin, count, size):
-                raise ValueError(
-                    f"{name} goes past the end of dimension {axis} of {what}: offset {S.dim_text(begin)} + extent "
-                    f"{S.dim_text(count)} exceeds {S.dim_text(size)}"
-                )
-
-
-def _check_row_destination(name: str, kind: TileType, transpose: bool) -> None:
-    """Vec and Mat tiles are written row by row; a transposed write needs the ZN layout of Mat."""
-    space = kind.memory_space
-    require(space in (MemorySpace.Vec, MemorySpace.Mat, None), f"{name} requires a Vec or Mat destination, got {space}")
-    if not transpose:
-        return
-    require(space in (MemorySpace.Mat, None), f"{name}: transpose requires a Mat destination")
-    zn = kind.get_effective_tile_view().slayout is TileLayout.col_major
-    require(space is None or zn, f"{name}: transpose requires a destination made with transpose=True (ZN layout)")
+        space = dst.type.memory_space
+        allowed = (MemorySpace.Mat, None) if transpose else (MemorySpace.Vec, MemorySpace.Mat, None)
+        what = "transpose requires a Mat destination" if transpose else "the destination must be in Vec or Mat"
+        require(space in allowed, f"{name}: {what}, got {getattr(space, 'name', space)}")
 
 
 def _row_value(
@@ -461,7 +452,7 @@ def tensor_paged_gather(
 ) -> Type:
     """Row i is the physical row that a block table gives for logical row ``indices[i]``."""
     name = "tensor.paged_gather"
-    require_rank(name, src, 2, "src")
+    require(len(src.type.shape) == 2, f"{name} requires a 2D src, got {S.shape_text(src.type.shape)}")
     require_dtype(name, src.type.dtype, (DataType.FP16, DataType.BF16, DataType.FP32, DataType.INT8), "src dtype")
     require_dtype(name, indices.type.dtype, (DataType.INT32,), "indices dtype")
     require_dtype(name, block_table.type.dtype, (DataType.INT32,), "block_table dtype")

@@ -173,7 +173,9 @@ def tile_tget_scale_addr(dst_scale: Tile, src: Tile) -> Type:
     )
     require_rank(name, src, 2, "src")
     require(src.type.dtype == DataType.FP8E4M3FN, f"{name} requires src dtype FP8E4M3FN, but got {src.type.dtype}")
-    _check_scale(name, dst_scale, "dst_scale")
+    require_rank(name, dst_scale, 2, "dst_scale")
+    have = dst_scale.type.dtype
+    require(have == DataType.FP8E8M0, f"{name} requires dst_scale dtype FP8E8M0, but got {have}")
     valid_region(dst_scale)
     valid_region(src)
     rows, cols = src.type.shape

@@ -134,10 +134,6 @@ def syncall(
     require(gm_workspace is not None, f"{name} in soft mode requires gm_workspace")
     kind = gm_workspace.type
     require(kind.dtype == DataType.INT32, f"{name} requires an INT32 workspace, but got {kind.dtype}")
-    require(
-        not S.provably_lt(S.product(kind.shape), const_index(16)),
-        f"{name} requires a workspace of at least 16 elements, got {S.shape_text(kind.shape)}",
-    )
     if used_cores is not None:
         have = used_cores.type.dtype
         require(have == DataType.INT32, f"{name} requires used_cores to be an int or an INT32 scalar, got {have}")
