@@ -21,7 +21,7 @@ from conftest import Lab
 from simpler_runtime import CallConfig, TaskArgs, TensorArgType, Worker
 
 CASE = sys.argv[2]
-LIMIT_S = 60  # the run did not end: say where everybody is, and end
+LIMIT_S = 150  # the run did not end: say where everybody is, and end
 faulthandler.dump_traceback_later(LIMIT_S, exit=True)
 
 ARGS = "const ChipTensor &x = orch_args.tensor(0).ref();"

@@ -16,7 +16,7 @@ SCRIPT = Path(__file__).with_name("interrupted_run.py")
 
 def lines(folder: Path, case: str) -> list[str]:
     command = [sys.executable, str(SCRIPT), str(folder), case]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert result.returncode == 0, result.stderr
     return [line.strip() for line in result.stdout.splitlines()]
 

@@ -12,7 +12,7 @@ import pypto.language as pl
 import torch
 from pypto.runtime import ChipWorker, RunConfig
 
-faulthandler.dump_traceback_later(100, exit=True)
+faulthandler.dump_traceback_later(170, exit=True)
 
 
 def entry(number: float):
