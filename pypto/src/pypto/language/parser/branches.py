@@ -14,6 +14,8 @@ class BranchesMixin(ParserBase):
     """Parses ``if`` / ``elif`` / ``else``."""
 
     def parse_if(self, node: ast.If) -> None:
+        if not self._names_results(node):
+            self.unfold_carries(node)
         condition = self.parse_condition(node.test, "if")
         then_frame, else_frame = YieldFrame("if"), YieldFrame("if")
         then_body = self._arm(node.body, then_frame)
@@ -25,6 +27,12 @@ class BranchesMixin(ParserBase):
         self.emit(IfStmt(condition, then_body, else_body, returns, self.span(node)))
         for var in returns:
             self.scopes.define_var(var.name_hint, var, allow_redef=True, span=self.span(node))
+
+    def _names_results(self, node: ast.If) -> bool:
+        """An arm that ends with ``name = pl.yield_(...)`` makes its other names local."""
+        last = node.body[-1]
+        value = last.value if isinstance(last, (ast.Assign, ast.AnnAssign)) else None
+        return isinstance(value, ast.Call) and self.public_path(value.func) == "pl.yield_"
 
     def _check_yields(self, then: list[str], other: list[str], node: ast.If) -> None:
         """Two arms that yield as many values must name them alike; the verifier counts them."""

@@ -65,6 +65,8 @@ class LoopsMixin(ParserBase):
             attrs.update(self.parse_attrs(options["attrs"]))
         inits = self._init_values(options["init_values"], path) if "init_values" in options else None
         name, carried = self._targets(node, inits)
+        if inits is None:
+            self.unfold_carries(node)
         var = Var(name.id, scalar_type(DataType.INDEX), self.span(name))
         self.loop_vars.add(var)
         iter_args = self._iter_args(carried, inits or [])
@@ -219,6 +221,7 @@ class LoopsMixin(ParserBase):
         """``while cond:``, the natural form."""
         if node.orelse:
             raise self.unsupported("while ... else is not supported", node)
+        self.unfold_carries(node)
         condition = self.parse_condition(node.test, "while")
         with self.scope("while") as policy, self.collect("while") as stmts:
             self.parse_block(node.body)

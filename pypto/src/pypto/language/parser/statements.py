@@ -194,6 +194,19 @@ class StatementsMixin(ParserBase):
             self.define(name, old, node)
         return old
 
+    def unfold_carries(self, node: ast.stmt) -> None:
+        """Copy carried values that a nested block assigns to variables, in which the paths through the block meet.
+
+        A carried value is no variable: without a copy every assignment would make a variable of its block.
+        """
+        if self.strict_ssa:
+            return
+        written = (n.value if isinstance(n, ast.Subscript) else n for n in ast.walk(node) if _is_written(n))
+        for name in dict.fromkeys(n.id for n in written if isinstance(n, ast.Name)):
+            old = self.scopes.lookup_var(name)
+            if isinstance(old, IterArg):
+                self.emit(AssignStmt(self.new_variable(name, old.type, node), old, self.span(node)))
+
     def _cannot_reassign(self, name: str, old: Type, new: Type, node: ast.stmt) -> ParserTypeError:
         return ParserTypeError(
             f"Cannot reassign '{name}' with a different type: was {type_text(old)}, got {type_text(new)}",
@@ -400,3 +413,7 @@ def _statement_hint(node: ast.stmt) -> str | None:
     if isinstance(node, ast.FunctionDef):
         return "Define functions at module level or as methods of the @pl.program class"
     return None
+
+
+def _is_written(node: ast.AST) -> bool:
+    return isinstance(node, (ast.Name, ast.Subscript)) and isinstance(node.ctx, ast.Store)
