@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 
+from pypto.codegen.division import Divisions
 from pypto.codegen.orchestration.analysis import TaskId, tracked_tensors, used_variables, variables_of
 from pypto.codegen.orchestration.control_flow import ControlFlow
 from pypto.codegen.orchestration.expressions import c_type, expression, narrowed
@@ -34,6 +35,7 @@ class OrchestrationEmitter(ControlFlow):
     def __init__(self, program: Program, function: Function, hoisted: frozenset[Var] = frozenset()):
         self.program = program
         self.function = function
+        self.divisions = Divisions(function)
         self.writer = Writer(4)
         self.names = VariableNames()
         self.tensors: dict[Var, str] = {}

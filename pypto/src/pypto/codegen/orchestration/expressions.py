@@ -6,7 +6,7 @@ import ctypes
 import math
 from typing import TYPE_CHECKING
 
-from pypto.codegen.checks import check_divisor
+from pypto.codegen.division import check_divisor
 from pypto.errors import InternalError
 from pypto.ir import DataType, Expr
 from pypto.ir import expr as E
@@ -51,7 +51,10 @@ def expression(emitter: OrchestrationEmitter, expr: Expr) -> str:
         return f"std::{name}<{c_type(expr.dtype)}>({left}, {right})"
     if isinstance(expr, E.BinaryExpr) and type(expr) in _BINARY:
         check_divisor(expr, expr.span)
-        return f"({expression(emitter, expr.left)} {_BINARY[type(expr)]} {expression(emitter, expr.right)})"
+        left, right = expression(emitter, expr.left), expression(emitter, expr.right)
+        if not emitter.divisions.may_truncate(expr):
+            return _rounded_down(type(expr), left, right)
+        return f"({left} {_BINARY[type(expr)]} {right})"
     if isinstance(expr, E.Cast):
         return f"static_cast<{c_type(expr.dtype)}>({expression(emitter, expr.operand)})"
     if isinstance(expr, E.Not):
@@ -65,6 +68,12 @@ def expression(emitter: OrchestrationEmitter, expr: Expr) -> str:
     if isinstance(expr, Call):
         return emitter.scalar_call(expr)
     raise InternalError(f"{type(expr).__name__} cannot be printed in an orchestration function", span=expr.span)
+
+
+def _rounded_down(kind: type[Expr], left: str, right: str) -> str:
+    if kind is E.FloorMod:
+        return f"(({left} % {right} + {right}) % {right})"
+    return f"({left} / {right} - ({left} % {right} != 0 && ({left} < 0) != ({right} < 0)))"
 
 
 def float_literal(value: float, decimals: int | None = None) -> str:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import msgspec
 
 from pypto.backend import BackendHandler
+from pypto.codegen.division import Divisions
 from pypto.codegen.pto.slots import SlottedAllocation, describe, is_slotted, slot_of
 from pypto.codegen.pto.types import (
     dtype_text,
@@ -70,6 +71,7 @@ class KernelEmitter:
 
     def __init__(self, function: Function, handler: BackendHandler, *, emit_tile_addr: bool, emit_source_loc: bool):
         self.function = function
+        self.divisions = Divisions(function)
         self.handler = handler
         self.emit_tile_addr = emit_tile_addr
         self.emit_source_loc = emit_source_loc

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pypto.codegen.checks import check_divisor
+from pypto.codegen.division import check_divisor
 from pypto.codegen.pto.kernel import KernelEmitter
 from pypto.codegen.pto.types import dtype_text, signless_text
 from pypto.errors import InternalError, UnsupportedFeatureError
@@ -122,7 +122,20 @@ def _binary(emitter: KernelEmitter, expr: E.BinaryExpr, hint: str, span: Span) -
     if op is None:
         raise UnsupportedFeatureError(f"{kind.__name__} of {dtype} scalars inside a kernel [{span}]")
     left, right = (_as(emitter, e, dtype, span) for e in (expr.left, expr.right))
+    if not emitter.divisions.may_truncate(expr):
+        return _rounded_down(emitter, kind, left, right, signless_text(dtype), hint, span)
     return _emit(emitter, lambda n: f"{n} = arith.{op} {left}, {right} : {signless_text(dtype)}", hint, span)
+
+
+def _rounded_down(
+    emitter: KernelEmitter, kind: type[Expr], left: str, right: str, type_text: str, hint: str, span: Span
+) -> str:
+    def step(op: str, a: str, b: str, hint: str = "") -> str:
+        return _emit(emitter, lambda n: f"{n} = arith.{op} {a}, {b} : {type_text}", hint, span)
+
+    if kind is E.FloorDiv:
+        return step("floordivsi", left, right, hint)
+    return step("subi", left, step("muli", step("floordivsi", left, right), right), hint)
 
 
 def _common(left: DataType, right: DataType) -> DataType:
