@@ -94,7 +94,7 @@ def overwritten_output(function: Function) -> S.AssignStmt | None:
 
 
 def tracked_tensors(function: Function) -> set[Var]:
-    """Tensors whose producing task a compiler-derived dependency names, followed back through loops and tuples."""
+    """Tensors whose producing task a derived dependency names, followed back through loops, branches and tuples."""
 
     class Search(IRVisitor):
         def __init__(self) -> None:
@@ -114,13 +114,21 @@ def tracked_tensors(function: Function) -> set[Var]:
             super().visit_assign_stmt(stmt)
 
         def visit_for_stmt(self, stmt: S.ForStmt) -> None:
-            stmts = S.flatten_to_stmts(stmt.body)
+            self._yielded(stmt.body, stmt.return_vars)
+            super().visit_for_stmt(stmt)
+
+        def visit_if_stmt(self, stmt: S.IfStmt) -> None:
+            for body in (stmt.then_body, stmt.else_body):
+                self._yielded(body, stmt.return_vars)
+            super().visit_if_stmt(stmt)
+
+        def _yielded(self, body: S.Stmt | None, results: tuple[Var, ...]) -> None:
+            stmts = S.flatten_to_stmts(body)
             while len(stmts) == 1 and isinstance(stmts[0], S.RuntimeScopeStmt):
                 stmts = S.flatten_to_stmts(stmts[0].body)
             if stmts and isinstance(stmts[-1], S.YieldStmt):
-                for var, value in zip(stmt.return_vars, stmts[-1].value):
+                for var, value in zip(results, stmts[-1].value):
                     self.links.setdefault(var, []).append(value)
-            super().visit_for_stmt(stmt)
 
     search = Search()
     search.visit_function(function)

@@ -198,9 +198,16 @@ class ControlFlow:
         condition = expression(self, stmt.condition)
         bodies = [stmt.then_body] + ([stmt.else_body] if stmt.else_body is not None else [])
         names = [self.names.claim(v.name_hint) for v in stmt.return_vars]
+        producers = {
+            i: self.names.claim(f"{v.name_hint}_tid")
+            for i, v in enumerate(stmt.return_vars)
+            if v in self.tracked and isinstance(v.type, TensorType)
+        }
+        for name in producers.values():
+            self.line(f"PTO2TaskId {name} = PTO2TaskId::invalid();")
         branches = []
         for body in bodies:
-            opening, lines, texts, hoisted = self._branch(body)
+            opening, lines, texts, hoisted = self._branch(body, producers)
             branches.append((opening, lines, texts))
             for declaration in hoisted:
                 self.line(declaration)
@@ -218,10 +225,16 @@ class ControlFlow:
                 if scope:
                     self.line("}")
         self.line("}")
+        self.tensor_tasks.update((stmt.return_vars[i], TaskId(name)) for i, name in producers.items())
 
-    def _branch(self, body: S.Stmt) -> tuple[str, list[str], list[tuple[str, Expr]], list[str]]:
+    def _branch(
+        self, body: S.Stmt, producers: dict[int, str]
+    ) -> tuple[str, list[str], list[tuple[str, Expr]], list[str]]:
         """Opening of the scope that is the whole branch (or ""), lines inside, C++ text of every yielded value, and
-        declarations that belong before the branch."""
+        declarations that belong before the branch.
+
+        ``producers`` names variables for the tasks that produced yielded tensors, by position.
+        """
         stmts, opening = S.flatten_to_stmts(body), ""
         if len(stmts) == 1 and isinstance(stmts[0], S.RuntimeScopeStmt):
             opening = "PTO2_SCOPE(PTO2ScopeMode::MANUAL) {" if stmts[0].manual else "PTO2_SCOPE() {"
@@ -234,6 +247,15 @@ class ControlFlow:
             for child in stmts:
                 self.emit_stmt(child)
             texts = [(self._value_text(v), v) for v in values]
+            for position, name in producers.items():
+                task = self._task_of(values[position])
+                if task is None:
+                    continue
+                if task.count:
+                    raise UnsupportedFeatureError(
+                        f"automatic dependencies on {task.count} tasks that a branch leaves behind [{body.span}]"
+                    )
+                self.line(f"{name} = {task.text};")
         return opening, writer.lines, texts, hoisted
 
     def _value_text(self, value: Expr) -> str:

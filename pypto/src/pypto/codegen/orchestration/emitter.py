@@ -71,14 +71,17 @@ class OrchestrationEmitter(ControlFlow):
 
     @contextmanager
     def closing(self):
-        """At the end of a C++ scope the task ids that were declared in it are forgotten.
+        """At the end of a C++ scope the task ids that were declared in it are forgotten; older values mean again what
+        they meant before it.
 
         Yields the declarations that belong before the scope: of ids which a later compiler-derived dependency needs.
         """
         start, tables = len(self.writer.lines), (self.task_ids, self.tensor_tasks, self.arrays)
         counts = [len(table) for table in tables]
+        known = dict(self.tensor_tasks)
         hoisted: list[str] = []
         yield hoisted
+        self.tensor_tasks.update(known)
         declared = set(_TASK_DECLARATION.findall("\n".join(self.writer.lines[start:])))
         if not declared:
             return
