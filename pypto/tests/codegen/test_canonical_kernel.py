@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from pypto.backend import BackendType, get_handler, use_backend
-from pypto.codegen.kernel_wrapper import canonical_kernel, kernel_file
+from pypto.codegen.kernel_text import canonical_kernel
+from pypto.codegen.kernel_wrapper import kernel_file
 from pypto.codegen.pto import generate_module
 
 import ptoas_bridge

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from pypto.backend import BackendHandler
+from pypto.codegen.kernel_text import ENTRY_MARKER
 from pypto.codegen.pto.kernel import dynamic_dims
 from pypto.codegen.writer import kernel_symbol
 from pypto.errors import user_error
@@ -17,7 +18,6 @@ from pypto.ir.types import CommCtxType, ScalarType
 from pypto.ir.visitor import IRVisitor
 
 BODY_MARKER = "// --- ptoas-generated code ---"
-ENTRY_MARKER = "// --- Kernel entry point ---"
 
 _BLOCK_OPS = ("get_block_idx", "get_block_num")
 _SUBBLOCK_OP = "get_subblock_idx"
@@ -100,39 +100,6 @@ def kernel_file(function: Function, members: Sequence[Function], assembly: str, 
     parts.append('extern "C" __aicore__ __attribute__((always_inline)) void kernel_entry(__gm__ int64_t* args)')
     parts += ["{", *_entry_body(function, bridge, uses_block, uses_lane), "}", ""]
     return "\n".join(parts)
-
-
-_KERNEL_NAME = re.compile(r"^// Kernel Function: (\S+)", re.MULTILINE)
-_LOCAL_NAME = re.compile(r"// (?:Unpack \w+|Extract dynamic dim): (\S+)")
-_TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|[A-Za-z_]\w*')
-
-
-def canonical_kernel(text: str) -> str:
-    """The text of a kernel file without comments, its own names (of the kernel, of its parameters) numbered.
-
-    Kernels with equal canonical text compile to equal libraries, since a library exports only ``kernel_entry``. A
-    text that was not written by :func:`kernel_file` is returned as it is.
-    """
-    body, marker, entry = text.partition(ENTRY_MARKER)
-    kernel = _KERNEL_NAME.search(body)
-    if not marker or kernel is None:
-        return text
-    names: dict[str, str] = {}
-    if len(re.findall(rf"\b{re.escape(kernel[1])}\(", text)) == 2:  # defined once and called once: nothing else's name
-        names[kernel[1]] = "kernel_0"
-    own = dict(names)
-    for number, name in enumerate(dict.fromkeys(_LOCAL_NAME.findall(entry))):
-        for suffix in ("", "_tensor", "_conv"):
-            own[name + suffix] = f"local_{number}{suffix}"
-    return _renamed(body, names) + marker + _renamed(entry, own)
-
-
-def _renamed(code: str, names: dict[str, str]) -> str:
-    def token(found: re.Match) -> str:
-        word = found[0]
-        return "" if word.startswith("//") else names.get(word, word)
-
-    return _TOKEN.sub(token, code)
 
 
 def _entry_body(function: Function, bridge: bool, uses_block: bool, uses_lane: bool) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto.artifact.manifest import Manifest, read_manifest
-from pypto.codegen.kernel_wrapper import canonical_kernel
+from pypto.codegen.kernel_text import canonical_kernel
 
 
 def build_chip_callable(root: Path, platform: str) -> tuple[Any, Manifest]:
